@@ -80,8 +80,8 @@ impl<'a> Reader<'a> {
     /// `mpint` that must be positive and in shortest form; its magnitude without leading zeroes.
     pub fn positive_mpint(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {
         match self.string(what)? {
-            [0, rest @ [high, ..]] if high & 0x80 != 0 => Ok(rest),
-            all @ [high, ..] if *high != 0 && high & 0x80 == 0 => Ok(all),
+            [0, rest @ ..] if rest.first().is_some_and(|high| high & 0x80 != 0) => Ok(rest),
+            all @ [1..=0x7f, ..] => Ok(all),
             _ => Err(Malformed(what)),
         }
     }
@@ -98,11 +98,7 @@ impl<'a> Reader<'a> {
 
     /// The message must be over.
     pub fn end(&self, what: &'static str) -> Result<(), Malformed> {
-        if self.left.is_empty() {
-            Ok(())
-        } else {
-            Err(Malformed(what))
-        }
+        if self.left.is_empty() { Ok(()) } else { Err(Malformed(what)) }
     }
 }
 
@@ -130,11 +126,7 @@ mod tests {
         ] {
             let mut w = Writer::new();
             w.string(bytes);
-            assert_eq!(
-                Reader::new(w.as_slice()).positive_mpint("n").is_ok(),
-                ok,
-                "{bytes:?}"
-            );
+            assert_eq!(Reader::new(w.as_slice()).positive_mpint("n").is_ok(), ok, "{bytes:?}");
         }
     }
 

@@ -14,9 +14,7 @@ impl Writer {
 
     /// A message that starts with its number.
     pub fn message(number: u8) -> Self {
-        Self {
-            bytes: vec![number],
-        }
+        Self { bytes: vec![number] }
     }
 
     /// `byte`.
