@@ -1,1 +1,34 @@
-//! placeholder
+//! SSH-2 as state machines without I/O: bytes, time and randomness come in, messages and events
+//! come out.
+//!
+//! ```text
+//! ident       the two identification lines               peer      what they tell us of the other side
+//! table       which message may come now                 transport the machine that holds the rest
+//! kexinit     the proposals            -> negotiate      one answer for both directions
+//! kex         client and server: states consumed by the next message, ending in two NewKeys
+//! ext_info    what is told after the first NEWKEYS       rekey     when it is time again
+//! outbox      what the caller carries out, in order      event     what it gets to know
+//! ```
+//!
+//! Nothing here knows a packet, a socket or a clock. Bulk channel data never comes this way.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+pub mod config;
+pub mod error;
+pub mod event;
+pub mod ident;
+pub mod outbox;
+pub mod peer;
+#[doc(hidden)]
+pub mod seam;
+pub mod table;
+pub mod transport;
+
+pub use config::{HostKeys, HostTrust, KexConfig, RekeyLimit, Signed};
+pub use error::{Error, Misbehaved, Mismatch};
+pub use event::Event;
+pub use ident::Ident;
+pub use outbox::{Effect, NewKeys, Outbox};
+pub use peer::Peer;
+pub use table::{Phase, Role};
+pub use transport::{Handled, Transport};
