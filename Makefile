@@ -1,0 +1,41 @@
+# make demo   builds, streams 4 GiB each way through lhssh and lhsshd, compares with stock programs
+# make test   every test
+# make bench  the tables of docs/perf.md, on this machine
+# make check  what CI checks besides the tests
+# make setup  Debian packages and the Python peers (the other targets do this themselves)
+
+CARGO ?= cargo
+# Tests and the programs that the interop tests start share one profile, so that the crypto
+# library, two minutes of C and assembly, is compiled once.
+PROFILE ?= dev
+
+.PHONY: all setup demo test bench check deny clean
+all:
+	$(CARGO) build --release
+
+setup:
+	scripts/setup
+	scripts/venv
+
+demo: setup
+	$(CARGO) build --release --bins
+	scripts/demo
+
+test: setup
+	$(CARGO) build --profile $(PROFILE) --workspace --bins
+	$(CARGO) test --profile $(PROFILE) --workspace --no-fail-fast
+
+bench: setup
+	$(CARGO) build --release --bins
+	target/release/lhbench pipe
+	target/release/lhbench link
+	target/release/lhbench crypt
+
+check: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) xtask all
+	scripts/deny
+
+clean:
+	$(CARGO) clean
