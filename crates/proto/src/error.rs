@@ -41,7 +41,7 @@ impl Error {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misbehaved {
     /// A message that has no place in this phase (or for this role).
-    #[error("peer sent {} {}", show(*.number), .phase.while_())]
+    #[error("peer sent {} {phase}", show(*.number))]
     Unexpected {
         /// Its number.
         number: u8,
