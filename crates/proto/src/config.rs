@@ -1,7 +1,7 @@
 //! What a caller decides about key exchange, and whom it asks for trust and signatures.
 
-use crate::seam::crypt::cipher::{Cipher, Mac};
-use crate::seam::keys::{PublicKey, SigAlg};
+use crypt::{Cipher, Mac};
+use keys::{PublicKey, SigAlg};
 use std::time::Duration;
 
 /// Proposals and limits of one side, most preferred first.

@@ -19,8 +19,6 @@ pub mod event;
 pub mod ident;
 pub mod outbox;
 pub mod peer;
-#[doc(hidden)]
-pub mod seam;
 pub mod table;
 pub mod transport;
 

@@ -1,8 +1,8 @@
 //! What the machines ask their caller to do, in order, and what they let it know.
 
 use crate::Event;
-use crate::seam::crypt::KeyMaterial;
-use crate::seam::crypt::cipher::Protection;
+use crypt::KeyMaterial;
+use crypt::Protection;
 
 /// Filled by every call into a machine; the caller empties it.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Transport: the machine of RFC 4253, both roles.
 
 use crate::config::{HostKeys, HostTrust, KexConfig};
-use crate::seam::keys::{PublicKey, SigAlg};
 use crate::{Error, Ident, Outbox, Peer, Role};
+use keys::{PublicKey, SigAlg};
 use std::sync::Arc;
 use wire::msg::Disconnect;
 
