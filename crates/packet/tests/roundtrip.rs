@@ -1,0 +1,165 @@
+//! Every protection: what is sealed opens again, byte for byte; parallel equals serial; damage
+//! is never accepted.
+
+use crypt::{Direction, Hash, KeyMaterial, Protection};
+use packet::batch::SLOTS;
+use packet::layout::{DATA, MAX_PACKET};
+use packet::{Batch, Inbound, Layout, OpenKey, SealKey, Stamp};
+use std::io::{IoSlice, IoSliceMut};
+
+fn material(protection: Protection) -> KeyMaterial {
+    let direction = Direction::ClientToServer;
+    KeyMaterial::derive(Hash::Sha256, b"\0\0\0\x01k", b"hash", b"session", direction, protection)
+}
+
+fn noise(seed: u8) -> impl Iterator<Item = u8> {
+    std::iter::successors(Some(seed), |v| Some(v.wrapping_mul(31).wrapping_add(7)))
+}
+
+/// A batch of channel data with `len` bytes of noise.
+fn bulk(len: usize, seed: u8) -> Batch {
+    let mut batch = Batch::bulk();
+    let mut areas = std::array::from_fn(|_| IoSliceMut::new(&mut []));
+    let count = batch.areas(len, DATA, &mut areas);
+    let mut bytes = noise(seed);
+    areas[..count].iter_mut().flat_map(|a| a.iter_mut()).for_each(|b| *b = bytes.next().unwrap());
+    batch.finish(len, DATA, 7, None);
+    batch
+}
+
+fn wire_bytes(batch: &Batch) -> Vec<u8> {
+    let mut slices = [IoSlice::new(&[]); SLOTS];
+    let count = batch.sealed(0, &mut slices);
+    let bytes: Vec<u8> = slices[..count].iter().flat_map(|s| s.iter()).copied().collect();
+    assert_eq!(bytes.len(), batch.sealed_len());
+    bytes
+}
+
+/// Batches of `lens` bytes each, stamped one after the other.
+fn stamped(key: &SealKey, lens: &[usize]) -> Vec<Batch> {
+    let mut at = Stamp::default();
+    let mut stamp = |(index, len): (usize, &usize)| {
+        let mut batch = bulk(*len, index as u8);
+        at = batch.stamp(at, key.layout());
+        batch
+    };
+    lens.iter().enumerate().map(&mut stamp).collect()
+}
+
+fn stream(key: &SealKey, lens: &[usize]) -> Vec<u8> {
+    let mut batches = stamped(key, lens);
+    batches.iter_mut().for_each(|batch| key.seal(batch).unwrap());
+    batches.iter().flat_map(wire_bytes).collect()
+}
+
+/// The payloads of `wire`, and how many bytes were accepted before the first that was not.
+fn open_all(protection: Protection, keys: &KeyMaterial, wire: &mut [u8]) -> (Vec<Vec<u8>>, usize) {
+    let mut inbound = Inbound::new(MAX_PACKET);
+    inbound.rekey(OpenKey::new(protection, keys).unwrap(), true);
+    let (mut payloads, mut accepted) = (Vec::new(), 0);
+    while let Ok(Some(opened)) = inbound.open(&mut wire[accepted..]) {
+        payloads.push(wire[accepted..][opened.payload.clone()].to_vec());
+        accepted += opened.total;
+    }
+    (payloads, accepted)
+}
+
+#[test]
+fn what_is_sealed_opens_again() {
+    let lens = [1, 15, 16, 17, DATA, DATA + 1, SLOTS * DATA, 5 * DATA + 3];
+    for protection in Protection::all() {
+        let keys = material(protection);
+        let mut wire = stream(&SealKey::new(protection, &keys).unwrap(), &lens);
+        let (payloads, accepted) = open_all(protection, &keys, &mut wire);
+        assert_eq!(accepted, wire.len(), "{protection:?}");
+        assert!(payloads.iter().all(|p| p[..5] == [94, 0, 0, 0, 7]));
+        let data: Vec<u8> = payloads.iter().flat_map(|p| &p[9..]).copied().collect();
+        let sent: Vec<u8> =
+            lens.iter().enumerate().flat_map(|(i, len)| noise(i as u8).take(*len)).collect();
+        assert!(data == sent, "{protection:?}");
+    }
+}
+
+/// P6, P2: batches sealed on 1-16 threads in any order give the bytes of sealing serially.
+#[test]
+fn p6_parallel_output_is_byte_identical_to_serial() {
+    let lens: Vec<usize> = (0..24).map(|i| (i * 7919 * 13) % (3 * DATA) + 1).collect();
+    for protection in Protection::all() {
+        let key = SealKey::new(protection, &material(protection)).unwrap();
+        let serial = stream(&key, &lens);
+        for workers in [1, 2, 3, 8, 16] {
+            let mut batches = stamped(&key, &lens);
+            std::thread::scope(|scope| {
+                for chunk in batches.chunks_mut(lens.len().div_ceil(workers)) {
+                    let key = &key;
+                    scope.spawn(move || chunk.iter_mut().rev().for_each(|b| key.seal(b).unwrap()));
+                }
+            });
+            let parallel: Vec<u8> = batches.iter().flat_map(wire_bytes).collect();
+            assert!(parallel == serial, "{protection:?} with {workers} workers");
+        }
+    }
+}
+
+/// P7, P5: of 2,000 bit flips anywhere, per protection, none is accepted, and nothing of the
+/// damaged packet or a later one comes out.
+#[test]
+fn p7_no_flipped_bit_is_accepted() {
+    let mut random = 88_172_645_463_325_252_u64;
+    let mut next = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        usize::try_from(random >> 1).unwrap()
+    };
+    for protection in Protection::all() {
+        let keys = material(protection);
+        let clean = stream(&SealKey::new(protection, &keys).unwrap(), &[40, 700, 33, 1, 5000]);
+        let (whole, _) = open_all(protection, &keys, &mut clean.clone());
+        for _ in 0..2000 {
+            let mut wire = clean.clone();
+            let at = next() % wire.len();
+            wire[at] ^= 1 << (next() % 8);
+            let (payloads, accepted) = open_all(protection, &keys, &mut wire);
+            assert!(accepted <= at, "{protection:?} accepted a flip at {at}");
+            assert!(payloads.iter().zip(&whole).all(|(a, b)| a == b));
+        }
+    }
+}
+
+/// B7: whatever stands in the length field, a packet is refused or unfinished, and never more
+/// than the limit is waited for.
+#[test]
+fn b7_any_length_field_is_refused_or_bounded() {
+    for protection in Protection::all() {
+        let keys = material(protection);
+        for length in [0u32, 1, 4, 5, 6, 12, 16, 35000, MAX_PACKET + 1, u32::MAX - 3, u32::MAX] {
+            let mut inbound = Inbound::new(MAX_PACKET);
+            inbound.rekey(OpenKey::new(protection, &keys).unwrap(), true);
+            let mut bytes = vec![0u8; 64];
+            bytes[..4].copy_from_slice(&length.to_be_bytes());
+            if let Ok(Some(extent)) = inbound.extent(&bytes) {
+                assert!(extent <= 4 + MAX_PACKET as usize + 64);
+            }
+            assert!(!matches!(inbound.open(&mut bytes), Ok(Some(_))));
+        }
+    }
+}
+
+#[test]
+fn a_raw_line_leaves_as_it_is() {
+    assert_eq!(wire_bytes(&Batch::raw(b"SSH-2.0-x\r\n")), b"SSH-2.0-x\r\n");
+}
+
+#[test]
+fn a_used_batch_seals_a_message_like_a_new_one() {
+    let mut fresh = Batch::message(b"\x02abc");
+    let mut used = Batch::message(&[7; 300]);
+    assert!(used.set_message(b"\x02abc"));
+    assert!(!used.set_message(&[0; 5000]));
+    for batch in [&mut fresh, &mut used] {
+        batch.stamp(Stamp::default(), Layout::PLAIN);
+        SealKey::plain().seal(batch).unwrap();
+    }
+    assert_eq!(wire_bytes(&fresh), wire_bytes(&used));
+}
