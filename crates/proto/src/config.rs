@@ -1,8 +1,8 @@
 //! What a caller decides about key exchange, and whom it asks for trust and signatures.
 
+use crate::{RekeyLimit, kexinit};
 use crypt::{Cipher, Mac};
 use keys::{PublicKey, SigAlg};
-use std::time::Duration;
 
 /// Proposals and limits of one side, most preferred first.
 #[derive(Debug, Clone)]
@@ -22,13 +22,18 @@ pub struct KexConfig {
     pub rekey: RekeyLimit,
 }
 
-/// When it is time for new keys (RFC 4253 section 9); counted by the data plane, per direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RekeyLimit {
-    /// Bytes under one key; `None`: by the cipher's block (RFC 4344 section 3.2).
-    pub bytes: Option<u64>,
-    /// Time under one key.
-    pub time: Option<Duration>,
+impl Default for KexConfig {
+    /// Everything there is, in the order that suits this CPU.
+    fn default() -> Self {
+        Self {
+            kex: kexinit::default_kex(),
+            host_key_algs: SigAlg::ALL.to_vec(),
+            ciphers: kexinit::default_ciphers(crypt::cipher::has_fast_aes()),
+            macs: kexinit::default_macs(),
+            first_packet_guess: true,
+            rekey: RekeyLimit::default(),
+        }
+    }
 }
 
 /// The client's trust in host keys.
@@ -43,15 +48,10 @@ pub trait HostKeys {
     /// The signature algorithms of the keys there are, most preferred first.
     fn algorithms(&self) -> Vec<SigAlg>;
 
-    /// Signs an exchange hash with the key for `alg`. `Err` says why not, for the log.
-    fn sign(&self, alg: SigAlg, data: &[u8]) -> Result<Signed, String>;
-}
+    /// The key for `alg` as it stands on the wire (K_S of RFC 4253 section 8). `Err` says why
+    /// there is none, for the log.
+    fn public(&self, alg: SigAlg) -> Result<Vec<u8>, String>;
 
-/// A host key's answer to an exchange.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signed {
-    /// The public key as it stands on the wire (K_S of RFC 4253 section 8).
-    pub key: Vec<u8>,
-    /// The signature blob.
-    pub signature: Vec<u8>,
+    /// Signs an exchange hash with the key for `alg`; the result is a signature blob.
+    fn sign(&self, alg: SigAlg, data: &[u8]) -> Result<Vec<u8>, String>;
 }

@@ -1,6 +1,6 @@
 //! Errors by culprit; each is one line for the user and one disconnect code for the peer.
 
-use crate::table::Phase;
+use crate::table::{Phase, Role};
 use wire::Malformed;
 use wire::msg::{self, Disconnect};
 
@@ -91,8 +91,8 @@ impl Misbehaved {
 pub struct Mismatch {
     /// What was negotiated: `cipher`, `MAC`, `key exchange method`, ...
     pub what: &'static str,
-    /// `server` or `client`.
-    pub who: &'static str,
+    /// Which side the peer is.
+    pub who: Role,
     /// The peer's list as it stands on the wire.
     pub offered: String,
 }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_mismatch_is_one_line_with_what_the_peer_offers() {
-        let mismatch = Mismatch { what: "cipher", who: "server", offered: "a,b".to_owned() };
+        let mismatch = Mismatch { what: "cipher", who: Role::Server, offered: "a,b".to_owned() };
         assert_eq!(mismatch.to_string(), "no common cipher: server offers a, b only");
         assert_eq!(Error::from(mismatch).disconnect_code(), Disconnect::KeyExchangeFailed);
     }

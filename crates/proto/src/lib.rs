@@ -16,17 +16,24 @@
 pub mod config;
 pub mod error;
 pub mod event;
+mod ext_info;
 pub mod ident;
+mod kex;
+mod kexinit;
+pub mod negotiate;
 pub mod outbox;
 pub mod peer;
+pub mod rekey;
 pub mod table;
 pub mod transport;
 
-pub use config::{HostKeys, HostTrust, KexConfig, RekeyLimit, Signed};
+pub use config::{HostKeys, HostTrust, KexConfig};
 pub use error::{Error, Misbehaved, Mismatch};
 pub use event::Event;
 pub use ident::Ident;
+pub use negotiate::Negotiated;
 pub use outbox::{Effect, NewKeys, Outbox};
 pub use peer::Peer;
+pub use rekey::RekeyLimit;
 pub use table::{Phase, Role};
 pub use transport::{Handled, Transport};
