@@ -1,0 +1,417 @@
+//! The client's configuration: command line, then the user's file, then the system's
+//! (ssh_config(5)). Called once by the client, before it connects.
+
+mod missing;
+mod rows;
+
+use crate::algorithms::{AlgorithmList, Kind, Supported};
+use crate::choice::{AddressFamily, LogLevel, RequestTty, StrictHostKeyChecking};
+use crate::error::Error;
+use crate::expand::{self, Local, check_host, check_user};
+use crate::field::{Lines, OrNone, Words};
+use crate::file::{self, Item, Rules};
+use crate::line::{Origin, Setting};
+use crate::pattern::{Match, match_all};
+use crate::row::{Loaded, Resolver};
+use crate::value::{EnvPatterns, RekeyLimit, Size, Variables, Workers};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub(crate) use rows::TABLE;
+
+/// What governs one connection. Fields of plain type are final; paths and commands that may hold
+/// tokens are read through the methods.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// The host as the user named it.
+    pub host: String,
+    /// Who runs the program.
+    pub local: Local,
+    /// HostName: where to connect, checked and in lower case.
+    pub host_name: String,
+    /// User: name at the other end, checked.
+    pub user: String,
+    /// Port.
+    pub port: u16,
+    /// AddressFamily.
+    pub address_family: AddressFamily,
+    /// BindAddress: local address of the connection.
+    pub bind_address: Option<String>,
+    /// ConnectTimeout.
+    pub connect_timeout: OrNone<Duration>,
+    /// TCPKeepAlive.
+    pub tcp_keep_alive: bool,
+    /// ServerAliveInterval; zero is off.
+    pub server_alive_interval: Duration,
+    /// ServerAliveCountMax.
+    pub server_alive_count_max: u32,
+    /// BatchMode: never ask.
+    pub batch_mode: bool,
+    /// LogLevel.
+    pub log_level: LogLevel,
+    /// IdentitiesOnly.
+    pub identities_only: bool,
+    /// StrictHostKeyChecking.
+    pub strict_host_key_checking: StrictHostKeyChecking,
+    /// HashKnownHosts.
+    pub hash_known_hosts: bool,
+    /// HostKeyAlias: name to look the host's key up by.
+    pub host_key_alias: Option<String>,
+    /// Ciphers.
+    pub ciphers: AlgorithmList,
+    /// MACs.
+    pub macs: AlgorithmList,
+    /// KexAlgorithms.
+    pub kex: AlgorithmList,
+    /// HostKeyAlgorithms.
+    pub host_key_algorithms: AlgorithmList,
+    /// PubkeyAcceptedAlgorithms.
+    pub pubkey_algorithms: AlgorithmList,
+    /// RekeyLimit.
+    pub rekey_limit: RekeyLimit,
+    /// RequestTTY.
+    pub request_tty: RequestTty,
+    /// StdinNull.
+    pub stdin_null: bool,
+    /// SendEnv.
+    pub send_env: EnvPatterns,
+    /// SetEnv.
+    pub set_env: Variables,
+    /// CryptoWorkers.
+    pub crypto_workers: Workers,
+    /// TcpRcvBuf.
+    pub tcp_rcv_buf: Size,
+    /// TcpSndBuf.
+    pub tcp_snd_buf: Size,
+    /// MaxSockBuf.
+    pub max_sock_buf: Size,
+    /// MaxWindow.
+    pub max_window: Size,
+    /// CongestionControl.
+    pub congestion_control: Option<String>,
+    identity_file: Lines<String>,
+    identity_agent: Option<String>,
+    user_known_hosts_file: Words,
+    global_known_hosts_file: Words,
+    proxy_command: OrNone<String>,
+}
+
+/// Which files are read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Files {
+    /// `~/.ssh/config`, then `/etc/ssh/ssh_config`.
+    #[default]
+    Standard,
+    /// `-F file`: this one, which must exist.
+    Only(PathBuf),
+    /// `-F none`.
+    None,
+}
+
+impl Files {
+    /// What `-F` with this argument asks for.
+    #[must_use]
+    pub fn from_option(value: &Path) -> Self {
+        match value.to_str() {
+            Some("none") => Self::None,
+            _ => Self::Only(value.to_owned()),
+        }
+    }
+}
+
+/// Reads the configuration for `host`; `given` are the settings of the command line, in order.
+///
+/// # Errors
+/// A file that cannot be read, a line that is wrong or not supported, a name that is refused.
+pub fn load(
+    host: &str,
+    given: &[Setting],
+    files: &Files,
+    supported: &Supported,
+    local: &Local,
+) -> Result<Loaded<Client>, Error> {
+    check_host(host)?;
+    let default = Client::new(host, supported, local);
+    let mut resolver = Resolver::new(&TABLE, supported, default);
+    for setting in given {
+        resolver.apply(setting, true)?;
+    }
+    for items in read_files(files, local)? {
+        walk(&mut resolver, &items, host, true)?;
+    }
+    let Resolver { config, notices, .. } = resolver;
+    Ok(Loaded { config: config.finish()?, notices })
+}
+
+fn read_files(files: &Files, local: &Local) -> Result<Vec<Vec<Item>>, Error> {
+    let ssh = local.home.join(".ssh");
+    let user = Rules { base: &ssh, home: Some(&local.home), owner: None };
+    let checked = Rules { owner: Some(local.uid), ..user };
+    let system = Rules { base: Path::new("/etc/ssh"), home: None, owner: None };
+    let found = match files {
+        Files::None => Vec::new(),
+        Files::Only(path) => {
+            let absent = || io::Error::from(io::ErrorKind::NotFound);
+            let items = file::read(path, user)?;
+            vec![items.ok_or_else(|| Error::File(path.display().to_string(), absent()))?]
+        }
+        Files::Standard => {
+            let mine = file::read(&ssh.join("config"), checked)?;
+            let theirs = file::read(Path::new("/etc/ssh/ssh_config"), system)?;
+            mine.into_iter().chain(theirs).collect()
+        }
+    };
+    Ok(found)
+}
+
+/// Applies the settings of one file; blocks of an included file end with it.
+fn walk(
+    resolver: &mut Resolver<'_, Client>,
+    items: &[Item],
+    host: &str,
+    outer: bool,
+) -> Result<(), Error> {
+    let mut active = outer;
+    for item in items {
+        match item {
+            Item::Included(items) => walk(resolver, items, host, active)?,
+            Item::Setting(setting) if setting.is("Host") => active = outer && names(setting, host)?,
+            Item::Setting(setting) if setting.is("Match") => {
+                let (origin, keyword) = (setting.origin.clone(), setting.keyword.clone());
+                return Err(Error::NotYet(origin, keyword, "its conditions are not evaluated"));
+            }
+            Item::Setting(setting) => resolver.apply(setting, active)?,
+        }
+    }
+    Ok(())
+}
+
+/// Whether a Host line names this host.
+fn names(setting: &Setting, host: &str) -> Result<bool, Error> {
+    let wrong = |why: &str| Error::Line(setting.origin.clone(), format!("Host: {why}"));
+    match setting.args.as_slice() {
+        [] => Err(wrong("missing value")),
+        args if args.iter().any(String::is_empty) => Err(wrong("empty value")),
+        args => Ok(match_all(host, args.iter().map(String::as_str)) == Match::Yes),
+    }
+}
+
+impl Client {
+    pub(crate) fn new(host: &str, supported: &Supported, local: &Local) -> Self {
+        let list = |kind| AlgorithmList::new(kind, supported);
+        Self {
+            host: host.to_owned(),
+            local: local.clone(),
+            host_name: "%h".to_owned(),
+            user: local.user.clone(),
+            port: 22,
+            address_family: AddressFamily::Any,
+            bind_address: None,
+            connect_timeout: OrNone(None),
+            tcp_keep_alive: true,
+            server_alive_interval: Duration::ZERO,
+            server_alive_count_max: 3,
+            batch_mode: false,
+            log_level: LogLevel::Info,
+            identities_only: false,
+            strict_host_key_checking: StrictHostKeyChecking::Ask,
+            hash_known_hosts: false,
+            host_key_alias: None,
+            ciphers: list(Kind::Cipher),
+            macs: list(Kind::Mac),
+            kex: list(Kind::Kex),
+            host_key_algorithms: list(Kind::HostKey),
+            pubkey_algorithms: list(Kind::UserKey),
+            rekey_limit: RekeyLimit::default(),
+            request_tty: RequestTty::Auto,
+            stdin_null: false,
+            send_env: EnvPatterns::default(),
+            set_env: Variables::default(),
+            crypto_workers: Workers::Auto,
+            tcp_rcv_buf: Size::default(),
+            tcp_snd_buf: Size::default(),
+            max_sock_buf: Size::default(),
+            max_window: Size::default(),
+            congestion_control: None,
+            identity_file: Lines::of(
+                ["ed25519", "ecdsa", "rsa"].map(|kind| format!("~/.ssh/id_{kind}")),
+            ),
+            identity_agent: None,
+            user_known_hosts_file: Words::of(&["~/.ssh/known_hosts", "~/.ssh/known_hosts2"]),
+            global_known_hosts_file: Words::of(&[
+                "/etc/ssh/ssh_known_hosts",
+                "/etc/ssh/ssh_known_hosts2",
+            ]),
+            proxy_command: OrNone(None),
+        }
+    }
+
+    /// Checks the names before anything is made of them.
+    fn finish(mut self) -> Result<Self, Error> {
+        let host_name = expand::percent(&self.host_name, &[('h', &self.host)]);
+        let host_name = host_name.map_err(|why| Error::Expansion("HostName", why))?;
+        self.host_name = host_name.to_lowercase();
+        check_host(&self.host_name)?;
+        check_user(&self.user)?;
+        if let Some(alias) = &self.host_key_alias {
+            check_host(alias)?;
+        }
+        Ok(self)
+    }
+
+    /// The effective configuration as `-G` prints it.
+    #[must_use]
+    pub fn dump(&self) -> String {
+        format!("host {}\n{}", self.host, TABLE.dump(self))
+    }
+
+    /// IdentityFile, expanded.
+    ///
+    /// # Errors
+    /// An unknown token or variable.
+    pub fn identity_files(&self) -> Result<Vec<PathBuf>, Error> {
+        let files = self.identity_file.items().iter();
+        let files = files.filter(|file| !file.eq_ignore_ascii_case("none"));
+        files.map(|file| self.path("IdentityFile", file)).collect()
+    }
+
+    /// Whether the user named identity files, so that one that is missing deserves a message.
+    #[must_use]
+    pub fn identity_files_given(&self) -> bool {
+        self.identity_file.is_given()
+    }
+
+    /// The agent's socket: IdentityAgent, else `SSH_AUTH_SOCK`.
+    ///
+    /// # Errors
+    /// An unknown token or variable.
+    pub fn agent_socket(&self) -> Result<Option<PathBuf>, Error> {
+        let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        match self.identity_agent.as_deref() {
+            None | Some("SSH_AUTH_SOCK") => Ok(variable("SSH_AUTH_SOCK")),
+            Some(none) if none.eq_ignore_ascii_case("none") => Ok(None),
+            Some(text) => match text.strip_prefix('$').filter(|name| !name.starts_with('{')) {
+                Some(name) => Ok(variable(name)),
+                None => self.path("IdentityAgent", text).map(Some),
+            },
+        }
+    }
+
+    /// UserKnownHostsFile, expanded; a new host's key is noted in the first.
+    ///
+    /// # Errors
+    /// An unknown token or variable.
+    pub fn user_known_hosts(&self) -> Result<Vec<PathBuf>, Error> {
+        let files = self.user_known_hosts_file.0.iter();
+        files.map(|file| self.path("UserKnownHostsFile", file)).collect()
+    }
+
+    /// GlobalKnownHostsFile.
+    #[must_use]
+    pub fn global_known_hosts(&self) -> Vec<PathBuf> {
+        self.global_known_hosts_file.0.iter().map(PathBuf::from).collect()
+    }
+
+    /// ProxyCommand with its tokens expanded, for the user's shell. All that is put in was checked.
+    ///
+    /// # Errors
+    /// An unknown token.
+    pub fn proxy_command(&self) -> Result<Option<String>, Error> {
+        let port = self.port.to_string();
+        let tokens =
+            [('h', self.host_name.as_str()), ('n', &self.host), ('p', &port), ('r', &self.user)];
+        let command = self.proxy_command.0.as_deref();
+        let command = command.map(|command| expand::percent(command, &tokens)).transpose();
+        command.map_err(|why| Error::Expansion("ProxyCommand", why))
+    }
+
+    fn path(&self, keyword: &'static str, text: &str) -> Result<PathBuf, Error> {
+        let home = self.local.home.to_string_lossy();
+        let (port, uid) = (self.port.to_string(), self.local.uid.to_string());
+        let tokens = [
+            ('d', home.as_ref()),
+            ('h', &self.host_name),
+            ('i', &uid),
+            ('k', self.host_key_alias.as_ref().unwrap_or(&self.host)),
+            ('n', &self.host),
+            ('p', &port),
+            ('r', &self.user),
+            ('u', &self.local.user),
+        ];
+        let path = expand::path(text, &tokens, &self.local.home);
+        path.map_err(|why| Error::Expansion(keyword, why))
+    }
+}
+
+/// Destination of the command line: `[user@]host` or `ssh://[user@]host[:port]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// The host, checked.
+    pub host: String,
+    /// The user, checked.
+    pub user: Option<String>,
+    /// The port of a URI.
+    pub port: Option<u16>,
+}
+
+impl Destination {
+    /// Takes it apart and checks its names.
+    ///
+    /// # Errors
+    /// A malformed URI, or a name that is refused.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let parts = match text.strip_prefix("ssh://") {
+            Some(uri) => Self::uri(uri)?,
+            None => {
+                let (user, host) = match text.rsplit_once('@') {
+                    Some((user, host)) => (Some(user.to_owned()), host),
+                    None => (None, text),
+                };
+                Self { host: host.to_owned(), user, port: None }
+            }
+        };
+        check_host(&parts.host)?;
+        parts.user.as_deref().map_or(Ok(()), check_user)?;
+        Ok(parts)
+    }
+
+    fn uri(uri: &str) -> Result<Self, Error> {
+        let wrong = |why: &str| Error::Line(Origin::CommandLine, format!("'ssh://{uri}': {why}"));
+        let authority = uri.strip_suffix('/').unwrap_or(uri);
+        let (user, address) = match authority.rsplit_once('@') {
+            // RFC 3986 userinfo; ";fingerprint=..." of the expired draft is ignored by OpenSSH too.
+            Some((user, address)) => (Some(user.split(';').next().unwrap_or(user)), address),
+            None => (None, authority),
+        };
+        let (host, port) = match address.strip_prefix('[').and_then(|a| a.split_once(']')) {
+            Some((host, "")) => (host, None),
+            Some((host, tail)) => {
+                (host, Some(tail.strip_prefix(':').ok_or_else(|| wrong("no port"))?))
+            }
+            None => address.split_once(':').map_or((address, None), |(h, p)| (h, Some(p))),
+        };
+        let user = user.map(|user| decode(user).ok_or_else(|| wrong("bad user"))).transpose()?;
+        let port = port.map(<u16 as crate::field::Scalar>::read).transpose();
+        Ok(Self { host: host.to_owned(), user, port: port.map_err(|why| wrong(&why))? })
+    }
+}
+
+/// Percent-decoding (RFC 3986 section 2.1).
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digit = |b: Option<u8>| char::from(b?).to_digit(16);
+                u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests;

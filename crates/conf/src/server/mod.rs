@@ -1,0 +1,280 @@
+//! The server's configuration: command line, then one file (sshd_config(5)). Called by the
+//! listener when it starts and at SIGHUP.
+
+mod missing;
+mod rows;
+
+use crate::algorithms::{AlgorithmList, Kind, Supported};
+use crate::choice::{AddressFamily, LogLevel, UserEnvironment};
+use crate::error::Error;
+use crate::expand;
+use crate::field::{Lines, OrNone, Words};
+use crate::file::{self, Item, Rules};
+use crate::line::Setting;
+use crate::row::{Loaded, Resolver};
+use crate::value::{
+    EnvPatterns, ListenAddresses, MaxStartups, RekeyLimit, Size, Subsystems, Variables, Workers,
+};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub(crate) use rows::TABLE;
+
+/// Where the file is unless `-f` says otherwise: apart from that of the system's sshd.
+pub const DEFAULT_FILE: &str = "/etc/longhaul/lhsshd_config";
+
+/// What governs the server.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// AddressFamily.
+    pub address_family: AddressFamily,
+    /// LogLevel.
+    pub log_level: LogLevel,
+    /// LoginGraceTime; zero is no limit.
+    pub login_grace_time: Duration,
+    /// MaxStartups.
+    pub max_startups: MaxStartups,
+    /// MaxAuthTries.
+    pub max_auth_tries: u32,
+    /// MaxSessions.
+    pub max_sessions: u32,
+    /// ClientAliveInterval; zero is off.
+    pub client_alive_interval: Duration,
+    /// ClientAliveCountMax.
+    pub client_alive_count_max: u32,
+    /// PubkeyAuthentication.
+    pub pubkey_authentication: bool,
+    /// StrictModes.
+    pub strict_modes: bool,
+    /// Subsystem.
+    pub subsystems: Subsystems,
+    /// AcceptEnv.
+    pub accept_env: EnvPatterns,
+    /// SetEnv.
+    pub set_env: Variables,
+    /// PermitUserEnvironment.
+    pub permit_user_environment: UserEnvironment,
+    /// Ciphers.
+    pub ciphers: AlgorithmList,
+    /// MACs.
+    pub macs: AlgorithmList,
+    /// KexAlgorithms.
+    pub kex: AlgorithmList,
+    /// HostKeyAlgorithms.
+    pub host_key_algorithms: AlgorithmList,
+    /// PubkeyAcceptedAlgorithms.
+    pub pubkey_algorithms: AlgorithmList,
+    /// RekeyLimit.
+    pub rekey_limit: RekeyLimit,
+    /// PrintMotd.
+    pub print_motd: bool,
+    /// UseDNS.
+    pub use_dns: bool,
+    /// TCPKeepAlive.
+    pub tcp_keep_alive: bool,
+    /// CryptoWorkers.
+    pub crypto_workers: Workers,
+    /// TcpRcvBuf.
+    pub tcp_rcv_buf: Size,
+    /// TcpSndBuf.
+    pub tcp_snd_buf: Size,
+    /// MaxSockBuf.
+    pub max_sock_buf: Size,
+    /// MaxWindow.
+    pub max_window: Size,
+    /// CongestionControl.
+    pub congestion_control: Option<String>,
+    /// TestSubsystems.
+    pub test_subsystems: bool,
+    ports: Lines<u16>,
+    listen_addresses: ListenAddresses,
+    host_keys: Lines<String>,
+    authorized_keys_file: Words,
+    pid_file: OrNone<String>,
+    banner: OrNone<String>,
+}
+
+/// Which file is read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ConfigFile {
+    /// [`DEFAULT_FILE`]; without it, the defaults.
+    #[default]
+    Standard,
+    /// `-f file`: this one, which must exist.
+    Only(PathBuf),
+    /// `-f none`.
+    None,
+}
+
+impl ConfigFile {
+    /// What `-f` with this argument asks for.
+    #[must_use]
+    pub fn from_option(value: &Path) -> Self {
+        match value.to_str() {
+            Some("none") => Self::None,
+            _ => Self::Only(value.to_owned()),
+        }
+    }
+}
+
+/// Reads the configuration; `given` are the settings of the command line, in order.
+///
+/// # Errors
+/// A file that cannot be read, a line that is wrong or not supported.
+pub fn load(
+    given: &[Setting],
+    file: &ConfigFile,
+    supported: &Supported,
+) -> Result<Loaded<Server>, Error> {
+    let mut resolver = Resolver::new(&TABLE, supported, Server::new(supported));
+    for setting in given {
+        resolver.apply(setting, true)?;
+    }
+    walk(&mut resolver, &read_file(file)?)?;
+    let Resolver { config, notices, .. } = resolver;
+    Ok(Loaded { config, notices })
+}
+
+fn read_file(file: &ConfigFile) -> Result<Vec<Item>, Error> {
+    match file {
+        ConfigFile::None => Ok(Vec::new()),
+        ConfigFile::Standard => Ok(read(Path::new(DEFAULT_FILE))?.unwrap_or_default()),
+        ConfigFile::Only(path) => {
+            let absent = || io::Error::from(io::ErrorKind::NotFound);
+            read(path)?.ok_or_else(|| Error::File(path.display().to_string(), absent()))
+        }
+    }
+}
+
+/// Relative Includes start where OpenSSH has them, so that its files load as they are.
+fn read(path: &Path) -> Result<Option<Vec<Item>>, Error> {
+    let ours = path.parent().filter(|dir| dir.ends_with("longhaul"));
+    let base = ours.unwrap_or(Path::new("/etc/ssh"));
+    file::read(path, Rules { base, home: None, owner: None })
+}
+
+fn walk(resolver: &mut Resolver<'_, Server>, items: &[Item]) -> Result<(), Error> {
+    for item in items {
+        match item {
+            Item::Included(items) => walk(resolver, items)?,
+            Item::Setting(setting) => resolver.apply(setting, true)?,
+        }
+    }
+    Ok(())
+}
+
+impl Server {
+    pub(crate) fn new(supported: &Supported) -> Self {
+        let list = |kind| AlgorithmList::new(kind, supported);
+        Self {
+            address_family: AddressFamily::Any,
+            log_level: LogLevel::Info,
+            login_grace_time: Duration::from_secs(120),
+            max_startups: MaxStartups { start: 10, rate: 30, full: 100 },
+            max_auth_tries: 6,
+            max_sessions: 10,
+            client_alive_interval: Duration::ZERO,
+            client_alive_count_max: 3,
+            pubkey_authentication: true,
+            strict_modes: true,
+            subsystems: Subsystems::default(),
+            accept_env: EnvPatterns::default(),
+            set_env: Variables::default(),
+            permit_user_environment: UserEnvironment::No,
+            ciphers: list(Kind::Cipher),
+            macs: list(Kind::Mac),
+            kex: list(Kind::Kex),
+            host_key_algorithms: list(Kind::HostKey),
+            pubkey_algorithms: list(Kind::UserKey),
+            rekey_limit: RekeyLimit::default(),
+            print_motd: true,
+            use_dns: false,
+            tcp_keep_alive: true,
+            crypto_workers: Workers::Auto,
+            tcp_rcv_buf: Size::default(),
+            tcp_snd_buf: Size::default(),
+            max_sock_buf: Size::default(),
+            max_window: Size::default(),
+            congestion_control: None,
+            test_subsystems: false,
+            ports: Lines::of([22]),
+            listen_addresses: ListenAddresses::default(),
+            host_keys: Lines::of(
+                ["ed25519", "ecdsa", "rsa"].map(|kind| format!("/etc/ssh/ssh_host_{kind}_key")),
+            ),
+            authorized_keys_file: Words::of(&[".ssh/authorized_keys", ".ssh/authorized_keys2"]),
+            pid_file: OrNone(Some("/run/lhsshd.pid".to_owned())),
+            banner: OrNone(None),
+        }
+    }
+
+    /// The effective configuration as `-T` prints it.
+    #[must_use]
+    pub fn dump(&self) -> String {
+        TABLE.dump(self)
+    }
+
+    /// Where to listen: host (`None` is every address of the family) and port.
+    #[must_use]
+    pub fn listen(&self) -> Vec<(Option<&str>, u16)> {
+        let ports = self.ports.items();
+        let every = ports.iter().map(|&port| (None, port));
+        match self.listen_addresses.0.as_slice() {
+            [] => every.collect(),
+            addresses => addresses
+                .iter()
+                .flat_map(|(host, port)| {
+                    let ports = port.as_ref().map_or(ports, std::slice::from_ref);
+                    ports.iter().map(move |&port| (Some(host.as_str()), port))
+                })
+                .collect(),
+        }
+    }
+
+    /// HostKey.
+    #[must_use]
+    pub fn host_keys(&self) -> Vec<PathBuf> {
+        self.host_keys.items().iter().filter(|f| f.as_str() != "none").map(PathBuf::from).collect()
+    }
+
+    /// Whether host keys were named, so that one that is missing deserves a message.
+    #[must_use]
+    pub fn host_keys_given(&self) -> bool {
+        self.host_keys.is_given()
+    }
+
+    /// PidFile.
+    #[must_use]
+    pub fn pid_file(&self) -> Option<&Path> {
+        self.pid_file.0.as_deref().map(Path::new)
+    }
+
+    /// Banner: file whose text is sent before login.
+    #[must_use]
+    pub fn banner(&self) -> Option<&Path> {
+        self.banner.0.as_deref().map(Path::new)
+    }
+
+    /// AuthorizedKeysFile for one user, expanded and absolute.
+    ///
+    /// # Errors
+    /// An unknown token.
+    pub fn authorized_keys_files(
+        &self,
+        user: &str,
+        uid: u32,
+        home: &Path,
+    ) -> Result<Vec<PathBuf>, Error> {
+        let (text, uid) = (home.to_string_lossy(), uid.to_string());
+        let tokens = [('h', text.as_ref()), ('u', user), ('U', uid.as_str())];
+        let expand = |file: &String| {
+            let path = expand::percent(file, &tokens).map(|file| home.join(file));
+            path.map_err(|why| Error::Expansion("AuthorizedKeysFile", why))
+        };
+        self.authorized_keys_file.0.iter().map(expand).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
