@@ -1,2 +1,105 @@
-//! placeholder
-fn main() {}
+//! lhbench: ours beside stock OpenSSH, netcat and iperf3, on the same work, in one run.
+//!
+//! A case is a row of [`cases`]; its contenders take turns, several times each. Every process of
+//! a run is a child of a [`measured`] process, so its CPU time and peak memory come from the
+//! kernel's accounting and not from sampling. docs/perf.md says what the cases mean.
+
+mod cases;
+mod chart;
+mod command;
+mod lab;
+mod measured;
+mod net;
+mod quiet;
+mod run;
+mod size;
+mod stats;
+mod stream;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use size::Size;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(about = "Measures longhaul beside stock programs")]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Both ends on this machine, over loopback
+    Pipe(Options),
+    /// Both ends in namespaces joined by an emulated link (needs root)
+    Link(Options),
+    /// The names of all cases
+    Cases,
+    /// Writes SIZE bytes of a fixed stream to stdout
+    Gen { size: Size },
+    /// Reads stdin at so many bytes per second
+    Throttle { rate: Size },
+    #[command(hide = true)]
+    Measured(measured::Options),
+}
+
+/// What `pipe` and `link` take.
+#[derive(Args)]
+struct Options {
+    /// Only cases whose name contains this (may be given several times)
+    #[arg(long = "case")]
+    cases: Vec<String>,
+    /// Only contenders whose name contains this
+    #[arg(long = "only")]
+    contenders: Vec<String>,
+    /// Bytes per run [default: 8G for pipe, 20 s at the link's rate for link]
+    #[arg(long)]
+    size: Option<Size>,
+    /// Runs of each contender
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Cipher, instead of each case's own
+    #[arg(long)]
+    cipher: Option<String>,
+    /// Writes every sample to this file
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Where the source file is put; it must fit into memory
+    #[arg(long, default_value = "/dev/shm")]
+    data: PathBuf,
+    /// Our client [default: lhssh beside this program]
+    #[arg(long)]
+    lhssh: Option<PathBuf>,
+    /// Our server [default: lhsshd beside this program]
+    #[arg(long)]
+    lhsshd: Option<PathBuf>,
+    /// The link emulator [default: linkemu beside this program]
+    #[arg(long)]
+    linkemu: Option<PathBuf>,
+    /// Fail when a bar is missed
+    #[arg(long)]
+    strict: bool,
+}
+
+fn main() -> ExitCode {
+    match carry_out(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("lhbench: {why:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn carry_out(task: Task) -> Result<()> {
+    match task {
+        Task::Pipe(options) => run::suite(&options, cases::PIPE),
+        Task::Link(options) => run::suite(&options, cases::LINK),
+        Task::Cases => chart::list(),
+        Task::Gen { size } => stream::write(&mut std::io::stdout().lock(), size.0),
+        Task::Throttle { rate } => stream::drain_slowly(&mut std::io::stdin().lock(), rate.0),
+        Task::Measured(options) => measured::main(&options),
+    }
+}

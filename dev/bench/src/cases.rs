@@ -1,0 +1,284 @@
+//! The cases: one row each. What moves, who contends, and which bars the result is held against.
+
+use Against::{Absolute, Contender};
+use Measure::{Cpu, Memory, Rate, Wall};
+
+/// What a run does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Work {
+    /// `ssh host 'cat >/dev/null' <FILE`
+    PushFile,
+    /// `ssh host 'cat FILE' | cat >/dev/null`
+    PullFile,
+    /// `dd bs=1M | ssh host 'dd bs=1M of=/dev/null'`
+    PushPipe,
+    /// `ssh host 'dd bs=1M' | dd bs=1M of=/dev/null`
+    PullPipe,
+    /// `ssh -s host discard@longhaul <FILE`
+    Discard,
+    /// `ssh -s host zeros@longhaul | head -c SIZE >/dev/null`
+    Zeros,
+    /// `ssh host true`, by a user with a fast login shell
+    Login,
+    /// `ssh host 'cat FILE' | (1 MB/s)` for ten seconds, against `ssh host sleep`
+    SlowPull,
+    /// `ssh host '(1 MB/s)' <FILE` for ten seconds, against `ssh host sleep`
+    SlowPush,
+}
+
+impl Work {
+    /// Whether bytes go to the server.
+    pub(crate) fn is_push(self) -> bool {
+        matches!(self, Self::PushFile | Self::PushPipe | Self::Discard | Self::SlowPush)
+    }
+
+    /// Whether the case is about the receiver's memory.
+    pub(crate) fn is_slow(self) -> bool {
+        matches!(self, Self::SlowPull | Self::SlowPush)
+    }
+}
+
+/// Whose program is at one end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Side {
+    Ours,
+    Stock,
+}
+
+/// How a contender moves bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Tool {
+    Ssh { client: Side, server: Side },
+    Netcat,
+    Iperf,
+}
+
+/// One program, or pair of programs, in a case.
+#[derive(Debug)]
+pub(crate) struct Entrant {
+    pub(crate) name: &'static str,
+    pub(crate) tool: Tool,
+    /// More options for the client.
+    pub(crate) args: &'static [&'static str],
+}
+
+const fn entrant(name: &'static str, tool: Tool) -> Entrant {
+    Entrant { name, tool, args: &[] }
+}
+
+const BOTH_OURS: Tool = Tool::Ssh { client: Side::Ours, server: Side::Ours };
+const OURS: Entrant = entrant("ours", BOTH_OURS);
+const OPENSSH: Entrant = entrant("openssh", Tool::Ssh { client: Side::Stock, server: Side::Stock });
+const TO_STOCK: Entrant =
+    entrant("lhssh-sshd", Tool::Ssh { client: Side::Ours, server: Side::Stock });
+const FROM_STOCK: Entrant =
+    entrant("ssh-lhsshd", Tool::Ssh { client: Side::Stock, server: Side::Ours });
+const NETCAT: Entrant = entrant("netcat", Tool::Netcat);
+const IPERF: Entrant = entrant("iperf3", Tool::Iperf);
+
+/// What a bar measures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Measure {
+    /// Bytes per second; more is better.
+    Rate,
+    /// CPU seconds per byte, both ends together; less is better.
+    Cpu,
+    /// Seconds; less is better.
+    Wall,
+    /// MiB of the receiver over idle; less is better.
+    Memory,
+}
+
+impl Measure {
+    /// Whether more is better.
+    pub(crate) fn more_is_better(self) -> bool {
+        self == Rate
+    }
+}
+
+/// What a bar's figure is relative to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Against {
+    Contender(&'static str),
+    Absolute,
+}
+
+/// What a contender's figure must reach, and what it should.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    pub(crate) of: &'static str,
+    pub(crate) measure: Measure,
+    pub(crate) against: Against,
+    pub(crate) bar: f64,
+    pub(crate) goal: f64,
+}
+
+const fn bar(of: &'static str, measure: Measure, against: Against, bar: f64, goal: f64) -> Bar {
+    Bar { of, measure, against, bar, goal }
+}
+
+/// One row.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) work: Work,
+    pub(crate) cipher: &'static str,
+    pub(crate) entrants: &'static [Entrant],
+    pub(crate) bars: &'static [Bar],
+    /// The link, for `lhbench link`.
+    pub(crate) path: Option<Path>,
+}
+
+/// An emulated path and how the kernel at its ends is set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Path {
+    pub(crate) rtt_ms: u32,
+    pub(crate) mbit: u32,
+    /// Segments lost, as a fraction.
+    pub(crate) loss: f64,
+    /// Whether tcp_rmem, tcp_wmem and their kin allow 256 MiB.
+    pub(crate) raised: bool,
+    pub(crate) congestion: &'static str,
+}
+
+const GCM: &str = "aes128-gcm@openssh.com";
+const CHACHA: &str = "chacha20-poly1305@openssh.com";
+
+const fn pipe(
+    name: &'static str,
+    work: Work,
+    cipher: &'static str,
+    entrants: &'static [Entrant],
+    bars: &'static [Bar],
+) -> Case {
+    Case { name, work, cipher, entrants, bars, path: None }
+}
+
+const STOCK_TOO: &[Entrant] = &[OURS, OPENSSH, NETCAT, TO_STOCK, FROM_STOCK];
+const OURS_OPENSSH: &[Entrant] = &[OURS, OPENSSH];
+const VS_OPENSSH: Against = Contender("openssh");
+const FILE_BARS: &[Bar] =
+    &[bar("ours", Rate, VS_OPENSSH, 2.3, 2.8), bar("ours", Cpu, VS_OPENSSH, 0.40, 0.33)];
+const PIPE_BARS: &[Bar] = &[
+    bar("ours", Rate, VS_OPENSSH, 1.9, 2.4),
+    // No bar, a goal: ahead of netcat.
+    bar("ours", Rate, Contender("netcat"), 0.0, 1.0),
+];
+const CHACHA_BARS: &[Bar] = &[bar("ours", Rate, VS_OPENSSH, 1.8, 2.5)];
+const DISCARD_BARS: &[Bar] = &[bar("ours", Rate, Contender("iperf3"), 0.9, 1.0)];
+const REKEYING: Entrant = Entrant { name: "ours-1G", tool: BOTH_OURS, args: &["-oRekeyLimit=1G"] };
+const REKEY_BARS: &[Bar] = &[bar("ours-1G", Rate, Contender("ours"), 0.97, 0.97)];
+const SLOW_BARS: &[Bar] = &[bar("ours", Memory, Absolute, 8.0, 8.0)];
+const LOGIN_BARS: &[Bar] = &[bar("ours", Wall, VS_OPENSSH, 0.5, 0.2)];
+const CTR: &str = "aes128-ctr";
+
+/// `lhbench pipe`: over loopback.
+pub(crate) const PIPE: &[Case] = &[
+    pipe("redirect-push", Work::PushFile, GCM, STOCK_TOO, FILE_BARS),
+    pipe("redirect-pull", Work::PullFile, GCM, STOCK_TOO, FILE_BARS),
+    pipe("pipe-push", Work::PushPipe, GCM, STOCK_TOO, PIPE_BARS),
+    pipe("pipe-pull", Work::PullPipe, GCM, STOCK_TOO, PIPE_BARS),
+    pipe("discard", Work::Discard, GCM, &[OURS, IPERF], DISCARD_BARS),
+    pipe("zeros", Work::Zeros, GCM, &[OURS, IPERF], DISCARD_BARS),
+    pipe("chacha-push", Work::PushFile, CHACHA, OURS_OPENSSH, CHACHA_BARS),
+    pipe("chacha-pull", Work::PullFile, CHACHA, OURS_OPENSSH, CHACHA_BARS),
+    pipe("aes256-push", Work::PushFile, "aes256-gcm@openssh.com", OURS_OPENSSH, &[]),
+    pipe("ctr-push", Work::PushFile, CTR, OURS_OPENSSH, &[]),
+    pipe("rekey-push", Work::PushFile, GCM, &[OURS, REKEYING], REKEY_BARS),
+    pipe("rekey-pull", Work::PullFile, GCM, &[OURS, REKEYING], REKEY_BARS),
+    pipe("slow-pull", Work::SlowPull, GCM, OURS_OPENSSH, SLOW_BARS),
+    pipe("slow-push", Work::SlowPush, GCM, OURS_OPENSSH, SLOW_BARS),
+    pipe("login", Work::Login, GCM, OURS_OPENSSH, LOGIN_BARS),
+];
+
+const fn link(
+    name: &'static str,
+    work: Work,
+    path: Path,
+    entrants: &'static [Entrant],
+    bars: &'static [Bar],
+) -> Case {
+    Case { name, work, cipher: GCM, entrants, bars, path: Some(path) }
+}
+
+const LONG: Path = Path { rtt_ms: 100, mbit: 1000, loss: 0.0, raised: true, congestion: "cubic" };
+const UNTUNED: Path = Path { raised: false, ..LONG };
+const LONGER: Path = Path { rtt_ms: 240, ..LONG };
+const LOSSY: Path = Path { rtt_ms: 25, loss: 0.0001, ..LONG };
+const LOSSY_BBR: Path = Path { congestion: "bbr", ..LOSSY };
+const OURS_IPERF: &[Entrant] = &[OURS, OPENSSH, IPERF];
+const VS_IPERF: Against = Contender("iperf3");
+const FULL: &[Bar] = &[bar("ours", Rate, VS_IPERF, 0.95, 0.98)];
+const FORCED: &[Bar] = &[bar("ours", Rate, VS_IPERF, 2.5, 3.0)];
+// 7 and 5 round trips of 100 ms.
+const ROUND_TRIPS: &[Bar] =
+    &[bar("ours", Wall, Absolute, 0.7, 0.5), bar("lhssh-sshd", Wall, Absolute, 0.7, 0.5)];
+
+/// `lhbench link`: over an emulated path.
+pub(crate) const LINK: &[Case] = &[
+    link("100ms-push", Work::PushFile, LONG, OURS_IPERF, FULL),
+    link("100ms-pull", Work::PullFile, LONG, OURS_IPERF, FULL),
+    link("100ms-untuned-push", Work::PushFile, UNTUNED, OURS_IPERF, FORCED),
+    link("100ms-untuned-pull", Work::PullFile, UNTUNED, OURS_IPERF, FORCED),
+    link(
+        "100ms-from-stock",
+        Work::PullFile,
+        LONG,
+        &[TO_STOCK, OPENSSH, IPERF],
+        &[bar("lhssh-sshd", Rate, VS_IPERF, 0.9, 0.95)],
+    ),
+    link(
+        "100ms-stock-into-ours",
+        Work::PushFile,
+        LONG,
+        &[FROM_STOCK, OPENSSH, IPERF],
+        &[bar("ssh-lhsshd", Rate, VS_IPERF, 0.9, 0.95)],
+    ),
+    link("240ms-push", Work::PushFile, LONGER, OURS_IPERF, FULL),
+    link("240ms-pull", Work::PullFile, LONGER, OURS_IPERF, FULL),
+    link("25ms-loss-cubic", Work::PushFile, LOSSY, OURS_IPERF, FULL),
+    link("25ms-loss-bbr", Work::PushFile, LOSSY_BBR, OURS_IPERF, FULL),
+    link("100ms-slow-pull", Work::SlowPull, LONG, OURS_OPENSSH, SLOW_BARS),
+    link("100ms-slow-push", Work::SlowPush, LONG, OURS_OPENSSH, SLOW_BARS),
+    link("100ms-login", Work::Login, LONG, &[OURS, OPENSSH, TO_STOCK], ROUND_TRIPS),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bar_speaks_of_contenders_of_its_case() {
+        for case in PIPE.iter().chain(LINK) {
+            let has = |name: &str| case.entrants.iter().any(|entrant| entrant.name == name);
+            for bar in case.bars {
+                assert!(has(bar.of), "{}: {}", case.name, bar.of);
+                if let Contender(other) = bar.against {
+                    assert!(has(other), "{}: {other}", case.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_goal_is_at_least_its_bar() {
+        for bar in PIPE.iter().chain(LINK).flat_map(|case| case.bars) {
+            let better = if bar.measure.more_is_better() {
+                bar.goal >= bar.bar
+            } else {
+                bar.goal <= bar.bar
+            };
+            assert!(better, "{bar:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_links_have_paths() {
+        let mut names: Vec<_> = PIPE.iter().chain(LINK).map(|case| case.name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(LINK.iter().all(|case| case.path.is_some()));
+    }
+}

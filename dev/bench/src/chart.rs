@@ -1,0 +1,124 @@
+//! Chart: the table on the screen, one block per case, bars below it.
+
+use crate::cases::{Against, Bar, Case, LINK, Measure, PIPE, Work};
+use crate::run::{Sample, Series};
+use crate::stats::{Spread, spread};
+use anyhow::Result;
+
+/// `lhbench cases`.
+pub(crate) fn list() -> Result<()> {
+    for (kind, cases) in [("pipe", PIPE), ("link", LINK)] {
+        for case in cases {
+            let names: Vec<_> = case.entrants.iter().map(|entrant| entrant.name).collect();
+            println!("{kind} {:24} {}", case.name, names.join(" "));
+        }
+    }
+    Ok(())
+}
+
+/// Prints the results of one case; returns how many bars were missed.
+pub(crate) fn print(case: &Case, series: &[Series]) -> usize {
+    println!("\n{} ({})", case.name, case.cipher);
+    println!("{}", heading(case.work));
+    for one in series {
+        println!("{}", line(case.work, one));
+    }
+    case.bars.iter().filter(|bar| !judge(bar, series)).count()
+}
+
+fn heading(work: Work) -> String {
+    let figure = match work {
+        Work::Login => "ms  (min - max)",
+        work if work.is_slow() => "MiB over idle",
+        _ => "GB/s  (min - max)",
+    };
+    let cpu = match work {
+        Work::Login => "CPU ms",
+        work if work.is_slow() => "CPU s",
+        _ => "CPU-s/GB",
+    };
+    format!(
+        "  {:12} {:>4} {figure:>22}   {cpu:>9} client + server   {:>14}",
+        "contender", "runs", "peak MiB"
+    )
+}
+
+fn line(work: Work, series: &Series) -> String {
+    let of = |figure: &dyn Fn(&Sample) -> f64| spread(series.samples.iter().map(figure));
+    let main = match work {
+        Work::Login => show(of(&|s| s.seconds * 1e3), 1),
+        work if work.is_slow() => show(of(&|s| s.over_idle_mib.unwrap_or_default()), 1),
+        _ => show(of(&|s| s.bytes as f64 / s.seconds / 1e9), 2),
+    };
+    let per = |s: &Sample| match work {
+        Work::Login => 1e-3,
+        work if work.is_slow() => 1.0,
+        _ => s.bytes as f64 / 1e9,
+    };
+    let client = median(of(&|s| s.client.cpu() / per(s)));
+    let server = median(of(&|s| s.server.cpu() / per(s)));
+    let mib = |kib: i64| kib as f64 / 1024.0;
+    let (here, there) = (of(&|s| mib(s.client.peak_kib)), of(&|s| mib(s.server.peak_kib)));
+    format!(
+        "  {:12} {:>4} {main:>22}   {client:>9.2} {:>8.2}          {:>6.1} {:>7.1}",
+        series.contender,
+        series.samples.len(),
+        server,
+        median(here),
+        median(there),
+    )
+}
+
+fn show(spread: Option<Spread>, digits: usize) -> String {
+    spread.map_or("-".into(), |Spread { median, min, max }| {
+        format!("{median:.digits$}  ({min:.digits$} - {max:.digits$})")
+    })
+}
+
+fn median(spread: Option<Spread>) -> f64 {
+    spread.map_or(f64::NAN, |spread| spread.median)
+}
+
+/// Prints one bar's verdict; false when it was missed. What did not run is not missed.
+fn judge(bar: &Bar, series: &[Series]) -> bool {
+    let Some((figure, name)) = figure(bar, series) else { return true };
+    let holds = |limit: f64| match bar.measure.more_is_better() {
+        true => figure >= limit,
+        false => figure <= limit,
+    };
+    let verdict = match (holds(bar.goal), holds(bar.bar)) {
+        (true, _) => "goal reached",
+        (false, true) => "pass",
+        (false, false) => "MISS",
+    };
+    println!("  {name:40} {figure:>7.2}   bar {}  goal {}   {verdict}", bar.bar, bar.goal);
+    holds(bar.bar)
+}
+
+fn figure(bar: &Bar, series: &[Series]) -> Option<(f64, String)> {
+    let own = measure(bar.measure, bar.of, series)?;
+    let what = match bar.measure {
+        Measure::Rate => "throughput",
+        Measure::Cpu => "CPU per byte",
+        Measure::Wall => "time",
+        Measure::Memory => "memory over idle",
+    };
+    match bar.against {
+        Against::Absolute => Some((own, format!("{} {what}", bar.of))),
+        Against::Contender(other) => {
+            let ratio = own / measure(bar.measure, other, series)?;
+            Some((ratio, format!("{}/{other} {what}", bar.of)))
+        }
+    }
+}
+
+fn measure(measure: Measure, contender: &str, series: &[Series]) -> Option<f64> {
+    let samples = &series.iter().find(|one| one.contender == contender)?.samples;
+    let of = |figure: &dyn Fn(&Sample) -> f64| Some(spread(samples.iter().map(figure))?.median);
+    match measure {
+        Measure::Rate => of(&|s| s.bytes as f64 / s.seconds),
+        Measure::Cpu => of(&|s| (s.client.cpu() + s.server.cpu()) / s.bytes as f64),
+        Measure::Wall => of(&|s| s.seconds),
+        Measure::Memory => of(&|s| s.over_idle_mib.unwrap_or(f64::INFINITY)),
+    }
+}

@@ -1,0 +1,71 @@
+//! The fixed byte stream that runs read, and a reader of limited speed.
+
+use anyhow::Result;
+use std::io::{ErrorKind, Read, Write};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const BLOCK: usize = 1 << 20;
+
+/// Writes `size` bytes: a block that does not compress, stamped with its number.
+pub(crate) fn write(out: &mut dyn Write, size: u64) -> Result<()> {
+    let mut block = noise();
+    for number in 0..size.div_ceil(BLOCK as u64) {
+        block[..8].copy_from_slice(&number.to_be_bytes());
+        let rest = size - number * BLOCK as u64;
+        let part = usize::try_from(rest).unwrap_or(usize::MAX).min(BLOCK);
+        match out.write_all(&block[..part]) {
+            Err(why) if why.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
+/// One block of xorshift64* output.
+fn noise() -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut word = || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes()
+    };
+    (0..BLOCK / 8).flat_map(|_| word()).collect()
+}
+
+/// Reads to the end, at most `rate` bytes per second, in steps of a twentieth of a second.
+pub(crate) fn drain_slowly(input: &mut dyn Read, rate: u64) -> Result<()> {
+    let step = usize::try_from(rate / 20)?.max(1);
+    let mut buffer = vec![0; step];
+    let start = Instant::now();
+    let mut taken = 0_u64;
+    loop {
+        let got = input.read(&mut buffer)?;
+        if got == 0 {
+            return Ok(());
+        }
+        taken += got as u64;
+        let due = Duration::from_secs_f64(taken as f64 / rate as f64);
+        sleep(due.saturating_sub(start.elapsed()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_has_the_asked_length_and_is_the_same_each_time() {
+        let make = |size| {
+            let mut out = Vec::new();
+            write(&mut out, size).unwrap();
+            out
+        };
+        let long = make(3 * BLOCK as u64 + 17);
+        assert_eq!(long.len(), 3 * BLOCK + 17);
+        assert_eq!(long, make(3 * BLOCK as u64 + 17));
+        assert_ne!(long[..BLOCK], long[BLOCK..2 * BLOCK]);
+        assert_eq!(make(0).len(), 0);
+    }
+}
