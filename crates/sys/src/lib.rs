@@ -1,1 +1,8 @@
-//! placeholder
+//! System calls that rustix, nix and socket2 lack: the only crate with unsafe code.
+
+mod tcp;
+
+pub use tcp::{
+    TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, raise_receive_buffer,
+    raise_send_buffer, receive_buffer, send_buffer, tcp_info,
+};

@@ -1,0 +1,135 @@
+//! TCP_INFO, and socket buffers beyond what autotuning may reach (tcp(7), socket(7)).
+
+use rustix::net::sockopt;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+/// What the kernel knows of a connection's path.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TcpInfo {
+    /// Smoothed round trip; zero before the first sample.
+    pub rtt: Duration,
+    /// The receiver's own estimate of the round trip; zero where nothing was received.
+    pub receive_rtt: Duration,
+    /// Time with data to send.
+    pub busy: Duration,
+    /// Of it, time the peer's receive window was what limited.
+    pub rwnd_limited: Duration,
+    /// Of it, time our send buffer was what limited.
+    pub sndbuf_limited: Duration,
+    /// Segments sent again.
+    pub retransmits: u32,
+    /// Congestion window, in segments.
+    pub congestion_window: u32,
+    /// Bytes handed to the socket and not sent.
+    pub not_sent: u32,
+}
+
+/// TCP_INFO of a socket; `None` for anything that is not TCP.
+pub fn tcp_info(fd: impl AsFd) -> Option<TcpInfo> {
+    // SAFETY: tcp_info is plain numbers, for which all zeroes are valid.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).ok()?;
+    // SAFETY: `info` and `len` live through the call, and `len` is the size of `info`; the
+    // kernel writes at most that much.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut len,
+        )
+    };
+    let micros = |value: u64| Duration::from_micros(value);
+    (result == 0).then(|| TcpInfo {
+        rtt: micros(info.tcpi_rtt.into()),
+        receive_rtt: micros(info.tcpi_rcv_rtt.into()),
+        busy: micros(info.tcpi_busy_time),
+        rwnd_limited: micros(info.tcpi_rwnd_limited),
+        sndbuf_limited: micros(info.tcpi_sndbuf_limited),
+        retransmits: info.tcpi_total_retrans,
+        congestion_window: info.tcpi_snd_cwnd,
+        not_sent: info.tcpi_notsent_bytes,
+    })
+}
+
+/// Bytes of receive buffer: on Linux what it may grow to now, twice what was asked for.
+pub fn receive_buffer(fd: impl AsFd) -> Option<usize> {
+    sockopt::socket_recv_buffer_size(fd).ok()
+}
+
+/// Bytes of send buffer, likewise.
+pub fn send_buffer(fd: impl AsFd) -> Option<usize> {
+    sockopt::socket_send_buffer_size(fd).ok()
+}
+
+/// Asks for a send buffer of `bytes` of data, by privilege (SO_SNDBUFFORCE) or up to
+/// `net.core.wmem_max`; what the buffer is now. The kernel doubles the figure for its own
+/// bookkeeping.
+pub fn raise_send_buffer(fd: impl AsFd, bytes: usize) -> Option<usize> {
+    let fd = fd.as_fd();
+    if sockopt::set_socket_send_buffer_size_force(fd, bytes).is_err() {
+        // Setting a buffer ends its autotuning: only if the limit is above what it has.
+        let most = limit("/proc/sys/net/core/wmem_max", 0)?;
+        if most * 2 <= send_buffer(fd)? {
+            return None;
+        }
+        sockopt::set_socket_send_buffer_size(fd, bytes.min(most)).ok()?;
+    }
+    send_buffer(fd)
+}
+
+/// The same for the receive buffer (SO_RCVBUFFORCE, `net.core.rmem_max`).
+pub fn raise_receive_buffer(fd: impl AsFd, bytes: usize) -> Option<usize> {
+    let fd = fd.as_fd();
+    if sockopt::set_socket_recv_buffer_size_force(fd, bytes).is_err() {
+        let most = limit("/proc/sys/net/core/rmem_max", 0)?;
+        if most * 2 <= receive_buffer(fd)? {
+            return None;
+        }
+        sockopt::set_socket_recv_buffer_size(fd, bytes.min(most)).ok()?;
+    }
+    receive_buffer(fd)
+}
+
+/// What autotuning may give a send buffer: the third figure of `net.ipv4.tcp_wmem`.
+pub fn autotuned_send_buffer() -> usize {
+    limit("/proc/sys/net/ipv4/tcp_wmem", 2).unwrap_or(0)
+}
+
+/// What autotuning may give a receive buffer: the third figure of `net.ipv4.tcp_rmem`.
+pub fn autotuned_receive_buffer() -> usize {
+    limit("/proc/sys/net/ipv4/tcp_rmem", 2).unwrap_or(0)
+}
+
+fn limit(path: &str, field: usize) -> Option<usize> {
+    std::fs::read_to_string(path).ok()?.split_whitespace().nth(field)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_tcp_socket_has_information_and_a_file_has_none() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let info = tcp_info(&stream).unwrap();
+        assert!(info.rtt < Duration::from_secs(1));
+        assert!(info.congestion_window > 0);
+        assert!(tcp_info(std::fs::File::open("/dev/null").unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_raised_buffer_is_never_smaller_than_before() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let before = send_buffer(&stream).unwrap();
+        if let Some(after) = raise_send_buffer(&stream, 64 << 20) {
+            assert!(after >= before);
+        }
+        assert!(send_buffer(&stream).unwrap() >= before);
+    }
+}
