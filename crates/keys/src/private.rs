@@ -25,6 +25,9 @@ pub enum PrivateKeyError {
     /// A format we know and do not read; OpenSSH can rewrite the file.
     #[error("{0} is not supported; `ssh-keygen -p -f FILE` rewrites the file in a format that is")]
     Unsupported(String),
+    /// Another kind of file, and what to do about it.
+    #[error("{0}")]
+    OtherFile(&'static str),
     /// The public half is not usable.
     #[error("{0}")]
     Public(#[from] PublicKeyError),
@@ -32,6 +35,15 @@ pub enum PrivateKeyError {
     #[error("{0}")]
     Numbers(#[from] BadKey),
 }
+
+/// How files start that are given as private keys by mistake.
+const OTHER_FILES: [(&str, &str); 5] = [
+    ("PuTTY-User-Key-File", "a PuTTY key; `puttygen FILE -O private-openssh -o NEW` converts it"),
+    ("SSH PRIVATE KEY FILE FORMAT 1.1", "a key of SSH 1, which is not supported"),
+    ("---- BEGIN SSH2 PUBLIC KEY", "a public key; the private half is needed"),
+    ("ssh-", "a public key; the private half is needed"),
+    ("ecdsa-", "a public key; the private half is needed"),
+];
 
 /// A private key. It has no `Clone` and shows nothing in `Debug`; share it by `Arc`.
 pub struct PrivateKey {
@@ -45,6 +57,11 @@ impl PrivateKey {
     ///
     /// A passphrase given for a key that has none is ignored.
     pub fn from_bytes(file: &[u8], passphrase: Option<&str>) -> Result<Self, PrivateKeyError> {
+        for (start, what) in OTHER_FILES {
+            if file.starts_with(start.as_bytes()) {
+                return Err(PrivateKeyError::OtherFile(what));
+            }
+        }
         let (label, body) = pem(file)?;
         match label {
             "OPENSSH PRIVATE KEY" => container::open(&decode(body)?, passphrase),
