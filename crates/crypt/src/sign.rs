@@ -395,3 +395,69 @@ fn der_value<'a>(r: &mut Reader<'a>, tag: u8) -> Result<&'a [u8], Malformed> {
     };
     r.take(len, WHAT)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hex");
+        (0..text.len()).step_by(2).map(digit).collect()
+    }
+
+    /// RFC 8032 section 7.1, test 2.
+    #[test]
+    fn ed25519_vector_of_the_rfc() {
+        let seed = hex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb");
+        let public = hex("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c");
+        let signature = hex(concat!(
+            "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da",
+            "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
+        ));
+        let key = SigningKey::ed25519(&seed).expect("key");
+        assert_eq!(key.sign(Scheme::Ed25519, &[0x72]).as_ref(), Ok(&signature));
+        let verifying = VerifyingKey::ed25519(&public).expect("key");
+        assert_eq!(verifying.verify(Scheme::Ed25519, &[0x72], &signature), Ok(()));
+        assert_eq!(verifying.verify(Scheme::Ed25519, &[0x73], &signature), Err(BadSignature));
+    }
+
+    /// RFC 6979 appendix A.2.5 (message "sample", SHA-256): r and s as mpints.
+    #[test]
+    fn ecdsa_vector_of_the_rfc() {
+        let point = hex(concat!(
+            "0460fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6",
+            "7903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299",
+        ));
+        let r = hex("efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716");
+        let s = hex("f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8");
+        let key = VerifyingKey::ecdsa(Curve::P256, &point).expect("key");
+        let signature = Writer::new().positive_mpint(&r).positive_mpint(&s).take();
+        let scheme = Scheme::Ecdsa(Curve::P256);
+        assert_eq!(key.verify(scheme, b"sample", &signature), Ok(()));
+        // Exactly one encoding: no missing sign byte, no number longer than the curve's.
+        for bad in [
+            Writer::new().string(&r).string(&s).take(),
+            Writer::new().positive_mpint(&r).positive_mpint(&[&[1][..], &s].concat()).take(),
+            Writer::new().positive_mpint(&r).string(b"").take(),
+            Writer::new().raw(&signature).u8(0).take(),
+        ] {
+            assert_eq!(key.verify(scheme, b"sample", &bad), Err(BadSignature));
+        }
+    }
+
+    #[test]
+    fn crt_exponents_are_remainders() {
+        let remainder = |d: &[u8], prime: &[u8]| crt_exponent(d, prime).map(|e| e.to_vec());
+        assert_eq!(remainder(&[100], &[8]).map(|e| e.last().copied()), Ok(Some(100 % 7)));
+        assert!(remainder(&[100], &[1]).is_err());
+        assert!(remainder(&[1; 2_000], &[7]).is_err());
+    }
+
+    #[test]
+    fn bits_are_counted_from_the_highest_one() {
+        for (number, bits) in [(&[][..], 0), (&[0, 0], 0), (&[1], 1), (&[0, 0x80], 8), (&[1, 0], 9)]
+        {
+            assert_eq!(bit_len(number), bits, "{number:?}");
+        }
+    }
+}

@@ -143,16 +143,41 @@ fn a_key_file_cut_anywhere_is_an_error() {
     }
 }
 
-/// The same with an intact frame: the bytes under the base64 are cut.
+/// Private numbers that do not fit the public ones could leak the key by a wrong signature.
+#[test]
+fn a_damaged_key_file_gives_the_same_key_or_none() {
+    let dir = TempDir::new().expect("dir");
+    for (kind, step) in [(KINDS[0], 1), (KINDS[1], 1), (KINDS[3], 5), (KINDS[4], 17)] {
+        let file = keygen(dir.path(), kind, "", &[]);
+        let content = fs::read(&file).expect("key file");
+        let text = std::str::from_utf8(&content).expect("text");
+        let body: String = text.lines().filter(|line| !line.starts_with("---")).collect();
+        let mut bytes = Base64::decode_vec(&body).expect("base64");
+        let mut refused = 0;
+        for at in (0..bytes.len()).step_by(step) {
+            bytes[at] ^= 0x10;
+            match PrivateKey::from_bytes(wrap(&bytes).as_bytes(), None) {
+                Ok(key) => assert_eq!(*key.public(), public_line(&file), "{kind:?} {at}"),
+                Err(_) => refused += step,
+            }
+            bytes[at] ^= 0x10;
+        }
+        assert!(refused > bytes.len() / 2, "{kind:?}: {refused} of {}", bytes.len());
+    }
+}
+
+fn wrap(bytes: &[u8]) -> String {
+    let body = Base64::encode_string(bytes);
+    format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n")
+}
+
+/// The cut test with an intact frame: the bytes under the base64 are cut.
 fn rewrap_cut(content: &[u8]) {
     let text = std::str::from_utf8(content).expect("text");
     let body: String = text.lines().filter(|line| !line.starts_with("---")).collect();
     let bytes = Base64::decode_vec(&body).expect("base64");
     for len in 0..bytes.len() {
-        let body = Base64::encode_string(&bytes[..len]);
-        let label = "OPENSSH PRIVATE KEY";
-        let file = format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
-        assert!(PrivateKey::from_bytes(file.as_bytes(), None).is_err(), "{len}");
+        assert!(PrivateKey::from_bytes(wrap(&bytes[..len]).as_bytes(), None).is_err(), "{len}");
     }
 }
 

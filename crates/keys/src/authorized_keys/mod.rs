@@ -14,6 +14,7 @@ mod scan;
 
 use crate::{PublicKey, PublicKeyError, SigAlg};
 use std::net::IpAddr;
+use std::time::SystemTime;
 
 pub use expiry::ExpiryTime;
 pub use from::FromList;
@@ -103,6 +104,11 @@ pub fn parse(content: &[u8]) -> impl Iterator<Item = (usize, Result<Entry, Refus
 /// Whether a client at `ip`, by name `hostname` if one was looked up, may use the entry.
 pub fn from_matches(entry: &Entry, ip: IpAddr, hostname: Option<&str>) -> bool {
     entry.options.from.as_ref().is_none_or(|list| list.matches(ip, hostname))
+}
+
+/// Whether the entry's time is over; `utc_offset` is the local zone's, in seconds east of Greenwich.
+pub fn has_expired(entry: &Entry, now: SystemTime, utc_offset: i32) -> bool {
+    entry.options.expiry.is_some_and(|time| time.has_passed(now, utc_offset))
 }
 
 #[cfg(test)]

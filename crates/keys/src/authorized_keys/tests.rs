@@ -146,6 +146,19 @@ fn without_from_a_key_is_good_from_anywhere() {
     }
 }
 
+#[test]
+fn a_key_expires_at_its_time() {
+    let at = |seconds| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    let entry = |options: &str| {
+        let line = format!("{options} {}", key().to_openssh());
+        Entry::parse(line.as_bytes()).expect("valid").expect("a line")
+    };
+    let expiring = entry(r#"expiry-time="197001020000Z""#);
+    assert!(!has_expired(&expiring, at(86_399), 3_600));
+    assert!(has_expired(&expiring, at(86_400), -3_600));
+    assert!(!has_expired(&entry("no-pty"), at(86_400), 0));
+}
+
 proptest! {
     #[test]
     fn no_line_panics(line in proptest::collection::vec(any::<u8>(), 0..200)) {
