@@ -8,12 +8,14 @@
 //! kex         client and server: states consumed by the next message, ending in two NewKeys
 //! ext_info    what is told after the first NEWKEYS       rekey     when it is time again
 //! outbox      what the caller carries out, in order      event     what it gets to know
+//! data        splits bulk packets                        window    how far a sender may go
 //! ```
 //!
 //! Nothing here knows a packet, a socket or a clock. Bulk channel data never comes this way.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 pub mod config;
+pub mod data;
 pub mod error;
 pub mod event;
 mod ext_info;
@@ -26,6 +28,7 @@ pub mod peer;
 pub mod rekey;
 pub mod table;
 pub mod transport;
+pub mod window;
 
 pub use config::{HostKeys, HostTrust, KexConfig};
 pub use error::{Error, Misbehaved, Mismatch};
