@@ -19,6 +19,9 @@ pub enum Error {
     /// The host key is refused, or did not prove itself.
     #[error("host key: {0}")]
     HostKey(String),
+    /// The login failed.
+    #[error("{0}")]
+    Auth(#[from] crate::auth::Failed),
     /// Our own side cannot: a key that does not sign, a caller out of order.
     #[error("{0}")]
     Local(String),
@@ -32,6 +35,7 @@ impl Error {
             Self::Peer(misbehaved) => misbehaved.disconnect_code(),
             Self::Incompatible(_) => Disconnect::KeyExchangeFailed,
             Self::HostKey(_) => Disconnect::HostKeyNotVerifiable,
+            Self::Auth(failed) => failed.disconnect_code(),
             Self::Local(_) => Disconnect::ByApplication,
         }
     }

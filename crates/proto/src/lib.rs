@@ -8,14 +8,20 @@
 //! kex         client and server: states consumed by the next message, ending in two NewKeys
 //! ext_info    what is told after the first NEWKEYS       rekey     when it is time again
 //! outbox      what the caller carries out, in order      event     what it gets to know
+//! auth        client and server: a transport -> Authenticated
+//! conn        Authenticated -> Connection: its channels  channel   the table of channels
 //! data        splits bulk packets                        window    how far a sender may go
 //! ```
 //!
 //! Nothing here knows a packet, a socket or a clock. Bulk channel data never comes this way.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+pub mod auth;
+pub mod channel;
 pub mod config;
+pub mod conn;
 pub mod data;
+mod draft;
 pub mod error;
 pub mod event;
 mod ext_info;
@@ -30,7 +36,10 @@ pub mod table;
 pub mod transport;
 pub mod window;
 
+pub use auth::Authenticated;
+pub use channel::{Grant, Limits, LocalId, Request};
 pub use config::{HostKeys, HostTrust, KexConfig};
+pub use conn::Connection;
 pub use error::{Error, Misbehaved, Mismatch};
 pub use event::Event;
 pub use ident::Ident;

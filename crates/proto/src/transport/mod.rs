@@ -231,7 +231,6 @@ impl Transport {
 
     /// The user is there: the connection protocol may begin. Called by the auth machines: on the
     /// server directly after USERAUTH_SUCCESS was sent, on the client when it came in.
-    #[allow(dead_code, reason = "the auth machines are not in the tree yet")]
     pub(crate) fn logged_in(&mut self) {
         self.logged_in = true;
     }

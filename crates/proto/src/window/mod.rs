@@ -16,6 +16,18 @@ pub use recv::{Overrun, Recv, Rule};
 #[error("peer grew a channel's window beyond 2^32 - 1 bytes")]
 pub struct Overflow;
 
+impl From<Overflow> for crate::Error {
+    fn from(overflow: Overflow) -> Self {
+        crate::Misbehaved::Upper(overflow.to_string()).into()
+    }
+}
+
+impl From<Overrun> for crate::Error {
+    fn from(overrun: Overrun) -> Self {
+        crate::Misbehaved::Upper(overrun.to_string()).into()
+    }
+}
+
 /// How much may be sent on one channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Send {

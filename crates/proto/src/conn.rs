@@ -1,0 +1,180 @@
+//! A logged-in connection: the transport and its channels (RFC 4254).
+//!
+//! The engine's control side calls it, one thread at a time: received messages into
+//! [`Connection::handle`], its own wishes into the other methods. Data of routed channels never
+//! comes here.
+
+use crate::auth::Authenticated;
+use crate::channel::{Channels, Half, Limits, LocalId, OpenReason, Request};
+use crate::draft::Draft;
+use crate::{Error, Handled, Outbox, Transport};
+use wire::msg::Disconnect;
+
+/// The connection protocol on top of a transport whose user is known (invariant A2): the only
+/// way to have one is an [`Authenticated`], and the only way to have that is a login.
+///
+/// Calls for a channel that is gone do nothing: the peer may have closed it a moment ago.
+pub struct Connection {
+    transport: Transport,
+    channels: Channels,
+    draft: Draft,
+}
+
+impl Connection {
+    /// Takes over after login.
+    pub fn new(login: Authenticated, limits: Limits) -> Self {
+        let transport = login.into_transport();
+        let channels = Channels::new(transport.role(), limits);
+        Self { transport, channels, draft: Draft::default() }
+    }
+
+    /// One received message; `seq` is the sequence number of its packet. After an error the
+    /// outbox ends with the DISCONNECT that tells the peer.
+    pub fn handle(&mut self, seq: u32, payload: &[u8], out: &mut Outbox) -> Result<(), Error> {
+        self.advance(seq, payload, out).inspect_err(|error| {
+            self.transport.fail(error, out);
+        })
+    }
+
+    fn advance(&mut self, seq: u32, payload: &[u8], out: &mut Outbox) -> Result<(), Error> {
+        match self.transport.handle(seq, payload, out)? {
+            Handled::Done => Ok(()),
+            Handled::Upper => {
+                self.channels.handle(payload, &mut self.draft)?;
+                self.leave(out)
+            }
+        }
+    }
+
+    /// Asks for a session; [`Event::Opened`](crate::Event::Opened) or `OpenFailed` answers.
+    pub fn open_session(
+        &mut self,
+        window: u32,
+        max_packet: u32,
+        out: &mut Outbox,
+    ) -> Result<LocalId, Error> {
+        let id = self.channels.open_session(window, max_packet, &mut self.draft);
+        self.leave(out)?;
+        id.ok_or_else(|| Error::Local("too many channels on one connection".to_owned()))
+    }
+
+    /// Answers `OpenRequested`: the peer may send `window` bytes, at most `max_packet` at once.
+    pub fn accept(
+        &mut self,
+        id: LocalId,
+        window: u32,
+        max_packet: u32,
+        out: &mut Outbox,
+    ) -> Result<(), Error> {
+        self.channels.accept(id, window, max_packet, &mut self.draft);
+        self.leave(out)
+    }
+
+    /// Answers `OpenRequested`: no. The channel leaves no trace.
+    pub fn reject(
+        &mut self,
+        id: LocalId,
+        reason: OpenReason,
+        text: &str,
+        out: &mut Outbox,
+    ) -> Result<(), Error> {
+        self.channels.reject(id, reason, text, &mut self.draft);
+        self.leave(out)
+    }
+
+    /// Sends a request; with `want_reply` an `Event::Reply` answers, in order.
+    pub fn request(
+        &mut self,
+        id: LocalId,
+        request: &Request,
+        want_reply: bool,
+        out: &mut Outbox,
+    ) -> Result<(), Error> {
+        self.channels.request(id, request, want_reply, &mut self.draft);
+        self.leave(out)
+    }
+
+    /// Answers the oldest `Event::Request` that wants a reply and has none.
+    pub fn reply(&mut self, id: LocalId, ok: bool, out: &mut Outbox) -> Result<(), Error> {
+        self.channels.reply(id, ok, &mut self.draft);
+        self.leave(out)
+    }
+
+    /// WINDOW_ADJUST: the peer may send `bytes` more.
+    pub fn credit(&mut self, id: LocalId, bytes: u32, out: &mut Outbox) -> Result<(), Error> {
+        self.channels.credit(id, bytes, &mut self.draft);
+        self.leave(out)
+    }
+
+    /// From now on the caller keeps this channel's data and window to itself (with
+    /// [`data::split`](crate::data::split) and [`window::Recv`](crate::window::Recv)) and passes
+    /// everything else here. Returns what is left of the window; `None` when the channel is gone
+    /// or routed already.
+    pub fn route(&mut self, id: LocalId) -> Option<u32> {
+        self.channels.route(id)
+    }
+
+    /// EOF: no more of our data follows. The caller has sent it all.
+    pub fn eof(&mut self, id: LocalId, out: &mut Outbox) -> Result<(), Error> {
+        self.channels.eof(id, &mut self.draft);
+        self.leave(out)
+    }
+
+    /// CLOSE: nothing of ours follows. Also owed after `Event::Closed`, once the caller's
+    /// senders have stopped (RFC 4254 section 5.3).
+    pub fn close(&mut self, id: LocalId, out: &mut Outbox) -> Result<(), Error> {
+        self.channels.close(id, &mut self.draft);
+        self.leave(out)
+    }
+
+    /// Sends a global request; with `want_reply` an `Event::GlobalReply` answers, in order.
+    pub fn global_request(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        want_reply: bool,
+        out: &mut Outbox,
+    ) -> Result<(), Error> {
+        self.channels.ask_globally(name, data, want_reply, &mut self.draft);
+        self.leave(out)
+    }
+
+    /// A request that every peer answers, if only with a failure.
+    pub fn keepalive(&mut self, out: &mut Outbox) -> Result<(), Error> {
+        self.global_request("keepalive@openssh.com", &[], true, out)
+    }
+
+    /// Starts a key exchange, unless one is running.
+    pub fn rekey(&mut self, out: &mut Outbox) -> Result<(), Error> {
+        self.transport.rekey(out)
+    }
+
+    /// Ends the connection.
+    pub fn disconnect(&mut self, code: Disconnect, text: &str, out: &mut Outbox) {
+        self.transport.disconnect(code, text, out);
+    }
+
+    /// Channels of any kind and state.
+    pub fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// How far we and the peer have closed an open channel: (sent, received).
+    pub fn halves(&self, id: LocalId) -> Option<(Half, Half)> {
+        self.channels.halves(id)
+    }
+
+    /// The transport, to look at.
+    pub fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    /// The transport, for `ping` and the like.
+    pub fn transport_mut(&mut self) -> &mut Transport {
+        &mut self.transport
+    }
+
+    fn leave(&mut self, out: &mut Outbox) -> Result<(), Error> {
+        self.draft.leave(&mut self.transport, out)
+    }
+}
