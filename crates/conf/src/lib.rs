@@ -20,6 +20,7 @@ mod error;
 mod expand;
 mod field;
 mod file;
+pub mod flags;
 mod line;
 pub mod manual;
 mod pattern;

@@ -1,0 +1,496 @@
+//! The command line of lhssh, that of ssh(1): which host, which command, which settings.
+//! Letters are rows of a table; most of them only stand for a keyword of ssh_config(5).
+
+use conf::flags::Action::{Fixed, Keyword, Nothing, Own, Refuse};
+use conf::flags::{self, Flag};
+use conf::{Destination, Setting, Supported, client::Files};
+use crypt::cipher::Cipher;
+use lexopt::{Arg, Parser};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What `-V` prints.
+pub(crate) const VERSION: &str = concat!("longhaul_", env!("CARGO_PKG_VERSION"));
+
+const OPERANDS: &str = "destination [command [argument ...]]";
+
+#[rustfmt::skip] // a table
+const FLAGS: &[Flag] = &[
+    Flag::plain('4', Fixed("AddressFamily", "inet"), "use IPv4 only"),
+    Flag::plain('6', Fixed("AddressFamily", "inet6"), "use IPv6 only"),
+    Flag::plain('A', Fixed("ForwardAgent", "yes"), ""),
+    Flag::plain('a', Nothing, ""),
+    Flag::with('B', "bind_interface", Keyword("BindInterface"), ""),
+    Flag::with('b', "bind_address", Keyword("BindAddress"), "local address of the connection"),
+    Flag::plain('C', Fixed("Compression", "yes"), ""),
+    Flag::with('c', "cipher_spec", Keyword("Ciphers"), "ciphers, in order of preference"),
+    Flag::with('D', "address", Keyword("DynamicForward"), ""),
+    Flag::with('E', "log_file", Own, "append messages to this file"),
+    Flag::with('e', "escape_char", Keyword("EscapeChar"), ""),
+    Flag::with('F', "configfile", Own, "read this file instead of the usual two; none reads none"),
+    Flag::plain('f', Fixed("ForkAfterAuthentication", "yes"), ""),
+    Flag::plain('G', Own, "print the configuration for this host, and stop"),
+    Flag::plain('g', Fixed("GatewayPorts", "yes"), ""),
+    Flag::with('I', "pkcs11", Keyword("PKCS11Provider"), ""),
+    Flag::with('i', "identity_file", Keyword("IdentityFile"), "private key to log in with"),
+    Flag::with('J', "destination", Keyword("ProxyJump"), ""),
+    Flag::plain('K', Fixed("GSSAPIAuthentication", "yes"), ""),
+    Flag::plain('k', Nothing, ""),
+    Flag::with('L', "address", Keyword("LocalForward"), ""),
+    Flag::with('l', "login_name", Keyword("User"), "name to log in as"),
+    Flag::plain('M', Fixed("ControlMaster", "yes"), ""),
+    Flag::with('m', "mac_spec", Keyword("MACs"), "message authentication codes, in order of preference"),
+    Flag::plain('N', Fixed("SessionType", "none"), ""),
+    Flag::plain('n', Fixed("StdinNull", "yes"), "read nothing from standard input"),
+    Flag::with('O', "ctl_cmd", Refuse("connections are not shared, so there is none to control"), ""),
+    Flag::with('o', "option", Own, "a setting as in ssh_config(5): -o Keyword=value"),
+    Flag::with('P', "tag", Keyword("Tag"), ""),
+    Flag::with('p', "port", Keyword("Port"), "port of the server"),
+    Flag::with('Q', "query_option", Own, "list what is supported: -Q help"),
+    Flag::plain('q', Own, "say nothing but what stops the program"),
+    Flag::with('R', "address", Keyword("RemoteForward"), ""),
+    Flag::with('S', "ctl_path", Keyword("ControlPath"), ""),
+    Flag::plain('s', Own, "the command is the name of a subsystem"),
+    Flag::plain('T', Fixed("RequestTTY", "no"), "ask for no terminal"),
+    Flag::plain('t', Fixed("RequestTTY", "yes"), ""),
+    Flag::plain('V', Own, "print the version, and stop"),
+    Flag::plain('v', Own, "say more; again for more still"),
+    Flag::with('W', "host:port", Refuse("nothing is forwarded"), ""),
+    Flag::with('w', "tunnel", Keyword("Tunnel"), ""),
+    Flag::plain('X', Fixed("ForwardX11", "yes"), ""),
+    Flag::plain('x', Nothing, ""),
+    Flag::plain('Y', Fixed("ForwardX11", "yes"), ""),
+    Flag::plain('y', Nothing, ""),
+];
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(crate) enum Invocation {
+    /// `-V`.
+    Version,
+    /// `--help`: this text.
+    Help(String),
+    /// `-Q`.
+    Query(Query),
+    /// A connection.
+    Connect(Box<Args>),
+}
+
+/// A connection as the command line has it.
+#[derive(Debug)]
+pub(crate) struct Args {
+    /// The host as the user named it; its user and port are among the settings.
+    pub(crate) host: String,
+    /// The command, its arguments joined by blanks, for the shell at the other end.
+    pub(crate) command: Option<Vec<u8>>,
+    /// The command is the name of a subsystem.
+    pub(crate) subsystem: bool,
+    /// Settings in their order; the first of a keyword counts.
+    pub(crate) settings: Vec<Setting>,
+    /// Which files are read.
+    pub(crate) files: Files,
+    /// `-E`.
+    pub(crate) log_file: Option<PathBuf>,
+    /// `-G`.
+    pub(crate) print_config: bool,
+}
+
+/// A command line that cannot be carried out.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It is malformed; the usage helps.
+    Usage(String),
+    /// A value is wrong or not supported yet.
+    Value(String),
+}
+
+impl Refused {
+    /// All that is to be said on standard error.
+    pub(crate) fn report(&self) -> String {
+        match self {
+            Self::Usage(why) => format!("lhssh: {why}\n{}", flags::usage("lhssh", FLAGS, OPERANDS)),
+            Self::Value(why) => format!("lhssh: {why}\n"),
+        }
+    }
+}
+
+impl From<lexopt::Error> for Refused {
+    fn from(error: lexopt::Error) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<conf::Error> for Refused {
+    fn from(error: conf::Error) -> Self {
+        let hint = error.hint().map_or(String::new(), |hint| format!("\nhint: {hint}"));
+        Self::Value(format!("{error}{hint}"))
+    }
+}
+
+/// Reads the arguments after the program's name.
+///
+/// As with ssh, options may stand before and after the host; the next operand begins the command.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Refused> {
+    let mut parser = Parser::from_args(args);
+    parser.set_short_equals(false);
+    let mut line = Line::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Short(letter) => {
+                if let Some(stop) = line.option(letter, &mut parser)? {
+                    return Ok(stop);
+                }
+            }
+            Arg::Long("help") => {
+                return Ok(Invocation::Help(flags::help("lhssh", FLAGS, OPERANDS)));
+            }
+            Arg::Long("version") => return Ok(Invocation::Version),
+            Arg::Value(host) if line.host.is_none() => line.destination(&host)?,
+            Arg::Value(first) => {
+                line.command = Some(joined(first, parser.raw_args()?));
+                break;
+            }
+            Arg::Long(_) => return Err(arg.unexpected().into()),
+        }
+    }
+    line.finish()
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Line {
+    host: Option<String>,
+    command: Option<Vec<u8>>,
+    subsystem: bool,
+    settings: Vec<Setting>,
+    files: Files,
+    log_file: Option<PathBuf>,
+    print_config: bool,
+    quiet: bool,
+    verbose: u8,
+}
+
+impl Line {
+    fn option(&mut self, letter: char, parser: &mut Parser) -> Result<Option<Invocation>, Refused> {
+        let Some(flag) = FLAGS.iter().find(|flag| flag.letter == letter) else {
+            return Err(Refused::Usage(format!("unknown option -- {letter}")));
+        };
+        let missing = |_| Refused::Usage(format!("option requires an argument -- {letter}"));
+        let value = flag.value.map(|_| parser.value()).transpose().map_err(missing)?;
+        let value = value.unwrap_or_default();
+        match flag.action {
+            Own => return self.own(letter, &value),
+            Nothing => {}
+            Refuse(why) => {
+                return Err(Refused::Value(format!("-{letter} is not supported yet: {why}")));
+            }
+            Keyword(_) | Fixed(..) => self.settings.extend(flag.setting(Some(text(&value)?))),
+        }
+        Ok(None)
+    }
+
+    fn own(&mut self, letter: char, value: &OsStr) -> Result<Option<Invocation>, Refused> {
+        match letter {
+            'E' => self.log_file = Some(PathBuf::from(value)),
+            'F' => self.files = Files::from_option(Path::new(value)),
+            'G' => self.print_config = true,
+            'o' => self.settings.push(Setting::option(text(value)?)?),
+            'Q' => return Query::parse(text(value)?).map(|query| Some(Invocation::Query(query))),
+            'q' => (self.quiet, self.verbose) = (true, 0),
+            's' => self.subsystem = true,
+            'V' => return Ok(Some(Invocation::Version)),
+            _ => (self.quiet, self.verbose) = (false, self.verbose.saturating_add(1)),
+        }
+        Ok(None)
+    }
+
+    fn destination(&mut self, value: &OsStr) -> Result<(), Refused> {
+        let Destination { host, user, port } = Destination::parse(text(value)?)?;
+        self.host = Some(host);
+        self.settings.extend(user.map(|user| Setting::given("User", &user)));
+        self.settings.extend(port.map(|port| Setting::given("Port", &port.to_string())));
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Invocation, Refused> {
+        let host = self.host.ok_or_else(|| Refused::Usage("no destination".to_owned()))?;
+        if self.subsystem && self.command.is_none() {
+            return Err(Refused::Usage("-s needs the name of a subsystem".to_owned()));
+        }
+        let level = match (self.quiet, self.verbose) {
+            (true, _) => Some("QUIET"),
+            (false, 0) => None,
+            (false, 1) => Some("DEBUG1"),
+            (false, 2) => Some("DEBUG2"),
+            (false, _) => Some("DEBUG3"),
+        };
+        // Ahead of -o LogLevel, as in ssh.
+        self.settings.splice(0..0, level.map(|level| Setting::given("LogLevel", level)));
+        Ok(Invocation::Connect(Box::new(Args {
+            host,
+            command: self.command,
+            subsystem: self.subsystem,
+            settings: self.settings,
+            files: self.files,
+            log_file: self.log_file,
+            print_config: self.print_config,
+        })))
+    }
+}
+
+/// Options are text; only the command may be any bytes.
+fn text(value: &OsStr) -> Result<&str, Refused> {
+    value.to_str().ok_or_else(|| Refused::Usage(format!("{value:?} is not UTF-8")))
+}
+
+/// A command as ssh sends it: its arguments with a blank between them.
+fn joined(first: OsString, rest: impl Iterator<Item = OsString>) -> Vec<u8> {
+    let mut command = first.into_vec();
+    for arg in rest {
+        command.push(b' ');
+        command.extend_from_slice(arg.as_bytes());
+    }
+    command
+}
+
+/// What `-Q` can list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Query {
+    Cipher,
+    CipherAuth,
+    Mac,
+    Kex,
+    Key,
+    Sig,
+    Protocol,
+    Compression,
+    Empty,
+    Help,
+}
+
+impl Query {
+    /// Names of ssh(1), keywords that take such a list among them.
+    const NAMES: &[(&str, Self)] = &[
+        ("cipher", Self::Cipher),
+        ("cipher-auth", Self::CipherAuth),
+        ("compression", Self::Compression),
+        ("help", Self::Help),
+        ("kex", Self::Kex),
+        ("key", Self::Key),
+        ("key-cert", Self::Empty),
+        ("key-plain", Self::Key),
+        ("key-sig", Self::Sig),
+        ("mac", Self::Mac),
+        ("protocol-version", Self::Protocol),
+        ("sig", Self::Sig),
+        ("Ciphers", Self::Cipher),
+        ("MACs", Self::Mac),
+        ("KexAlgorithms", Self::Kex),
+        ("HostKeyAlgorithms", Self::Sig),
+        ("PubkeyAcceptedAlgorithms", Self::Sig),
+    ];
+
+    fn parse(text: &str) -> Result<Self, Refused> {
+        let found = Self::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+        let unknown = || Refused::Usage(format!("unsupported query '{text}' (-Q help lists them)"));
+        found.map(|&(_, query)| query).ok_or_else(unknown)
+    }
+
+    /// The answer, one name per item.
+    pub(crate) fn answer(self, supported: &Supported) -> Vec<&'static str> {
+        let is_aead = |name: &&str| Cipher::from_name(name).is_some_and(Cipher::is_aead);
+        match self {
+            Self::Cipher => supported.ciphers.clone(),
+            Self::CipherAuth => supported.ciphers.iter().copied().filter(is_aead).collect(),
+            Self::Mac => supported.macs.clone(),
+            Self::Kex => supported.kex.clone(),
+            Self::Sig => supported.signatures.clone(),
+            Self::Key => key_types(&supported.signatures),
+            Self::Protocol => vec!["2"],
+            Self::Compression => vec!["none"],
+            Self::Empty => Vec::new(),
+            Self::Help => Self::NAMES.iter().map(|(name, _)| *name).take(12).collect(),
+        }
+    }
+}
+
+/// Key types of signature algorithms: that of both RSA ones is `ssh-rsa` (RFC 8332 section 3).
+fn key_types(signatures: &[&'static str]) -> Vec<&'static str> {
+    let mut types: Vec<&str> = Vec::new();
+    for name in signatures {
+        let key_type = if name.starts_with("rsa-sha2-") { "ssh-rsa" } else { name };
+        if !types.contains(&key_type) {
+            types.push(key_type);
+        }
+    }
+    types
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Invocation, Refused> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    fn connect(line: &str) -> Args {
+        match read(line) {
+            Ok(Invocation::Connect(args)) => *args,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn refused(line: &str) -> String {
+        read(line).unwrap_err().report()
+    }
+
+    /// The settings as `Keyword=value`, in order.
+    fn settings(args: &Args) -> String {
+        let show = |s: &Setting| format!("{}={}", s.keyword, s.args.join(" "));
+        args.settings.iter().map(show).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn letters_stand_for_keywords_in_their_order() {
+        let cases = [
+            ("-p 22 host", "Port=22"),
+            ("-p22 host", "Port=22"),
+            ("-4Tn -lme host", "AddressFamily=inet RequestTTY=no StdinNull=yes User=me"),
+            ("-l a b@host", "User=a User=b"),
+            ("-i k1 -i k2 host", "IdentityFile=k1 IdentityFile=k2"),
+            ("-oPort=1 -l user host cmd arg", "Port=1 User=user"),
+            ("ssh://me@host:2222", "User=me Port=2222"),
+            ("ssh://[::1]/", ""),
+            ("-vvv host", "LogLevel=DEBUG3"),
+            ("-v -q host", "LogLevel=QUIET"),
+            ("-oLogLevel=ERROR -v host", "LogLevel=DEBUG1 LogLevel=ERROR"),
+            ("-axky host", ""),
+        ];
+        for (line, want) in cases {
+            assert_eq!(settings(&connect(line)), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_stand_before_and_after_the_host_but_not_in_the_command() {
+        let cases = [
+            ("host", None, ""),
+            ("host cmd arg", Some("cmd arg"), ""),
+            ("host -p 2 cmd -p 3", Some("cmd -p 3"), "Port=2"),
+            ("host -- -p 2", Some("-p 2"), ""),
+            ("-- host -p 2", Some("-p 2"), ""),
+            ("host cmd -- x", Some("cmd -- x"), ""),
+            (
+                "-l user host rsync --server -vlogDtpre.iLsfxCIvu . /x",
+                Some("rsync --server -vlogDtpre.iLsfxCIvu . /x"),
+                "User=user",
+            ),
+        ];
+        for (line, command, want) in cases {
+            let args = connect(line);
+            assert_eq!(args.host, "host");
+            assert_eq!(args.command.as_deref(), command.map(str::as_bytes), "{line}");
+            assert_eq!(settings(&args), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_may_hold_any_bytes() {
+        let bytes = OsString::from_vec(vec![0xff, b'x']);
+        let args = parse([OsString::from("host"), bytes, OsString::from("y")]).unwrap();
+        let Invocation::Connect(args) = args else { panic!() };
+        assert_eq!(args.command.unwrap(), b"\xffx y");
+    }
+
+    #[test]
+    fn scp_and_sftp_start_it_as_they_start_ssh() {
+        let args = connect(
+            "-x -oPermitLocalCommand=no -oClearAllForwardings=yes -oRemoteCommand=none \
+             -oRequestTTY=no -oForwardAgent=no -l me -s -- host sftp",
+        );
+        assert!(args.subsystem);
+        assert_eq!(args.command.as_deref(), Some(b"sftp".as_slice()));
+        let local = conf::Local { home: "/nowhere".into(), user: "me".into(), uid: 0 };
+        let supported = Supported::default();
+        conf::client::load(&args.host, &args.settings, &Files::None, &supported, &local).unwrap();
+    }
+
+    #[test]
+    fn wrong_lines_get_one_line_and_the_usage() {
+        let cases = [
+            ("", "lhssh: no destination\nusage:"),
+            ("-Z host", "lhssh: unknown option -- Z\nusage:"),
+            ("--zap host", "lhssh: invalid option '--zap'\nusage:"),
+            ("host -p", "lhssh: option requires an argument -- p\nusage:"),
+            ("-s host", "lhssh: -s needs the name of a subsystem\nusage:"),
+            ("-Q nothing", "lhssh: unsupported query 'nothing'"),
+            ("-W a:1 host", "lhssh: -W is not supported yet: nothing is forwarded\n"),
+            ("-oPort host", ""),
+            (
+                "-- -oProxyCommand=x",
+                "lhssh: host \"-oProxyCommand=x\" is refused: it starts with '-'",
+            ),
+            ("ssh://-x", "lhssh: host \"-x\" is refused"),
+            ("ssh://h:0", "lhssh: command line: 'ssh://h:0': '0' is not a port"),
+            ("a`b`@host", "lhssh: user \"a`b`\" is refused"),
+        ];
+        for (line, want) in cases.iter().filter(|(_, want)| !want.is_empty()) {
+            assert!(refused(line).starts_with(want), "{line}: {}", refused(line));
+        }
+    }
+
+    #[test]
+    fn letters_of_features_that_do_not_exist_are_refused_by_the_configuration() {
+        let local = conf::Local { home: "/nowhere".into(), user: "me".into(), uid: 0 };
+        let load = |line: &str| {
+            let args = connect(line);
+            let supported = Supported::default();
+            conf::client::load(&args.host, &args.settings, &Files::None, &supported, &local)
+        };
+        for line in [
+            "-t host",
+            "-J gate host",
+            "-N host",
+            "-f host",
+            "-L 1:a:2 host",
+            "-R 1:a:2 host",
+            "-D 1 host",
+            "-M host",
+            "-w 0 host",
+            "-I lib host",
+            "-B eth0 host",
+        ] {
+            let error = load(line).unwrap_err().to_string();
+            assert!(error.contains("not supported yet"), "{line}: {error}");
+        }
+        for line in ["-C host", "-X host", "-A host"] {
+            let notices = load(line).unwrap().notices;
+            assert!(notices.iter().any(|n| n.level == conf::Level::Warning), "{line}");
+        }
+    }
+
+    #[test]
+    fn queries_list_names() {
+        let supported = Supported {
+            ciphers: vec!["aes128-gcm@openssh.com", "aes128-ctr"],
+            signatures: vec!["ssh-ed25519", "rsa-sha2-512", "rsa-sha2-256"],
+            ..Supported::default()
+        };
+        let ask = |name| Query::parse(name).unwrap().answer(&supported);
+        assert_eq!(ask("cipher-auth"), ["aes128-gcm@openssh.com"]);
+        assert_eq!(ask("key"), ["ssh-ed25519", "ssh-rsa"]);
+        assert_eq!(ask("ciphers").len(), 2);
+        assert!(ask("help").contains(&"kex"));
+        assert!(matches!(read("-V"), Ok(Invocation::Version)));
+        assert!(matches!(read("-Q mac"), Ok(Invocation::Query(Query::Mac))));
+    }
+
+    #[test]
+    fn the_usage_fits_a_terminal() {
+        let usage = flags::usage("lhssh", FLAGS, OPERANDS);
+        assert!(usage.lines().all(|line| line.len() <= 80), "{usage}");
+        assert!(usage.starts_with("usage: lhssh [-46") && usage.ends_with("argument ...]]\n"));
+    }
+}
