@@ -1,1 +1,37 @@
-//! placeholder
+//! Moves bytes between files, sockets and packets: threads, queues and descriptors.
+//!
+//! ```text
+//! link      one thread: identification, key exchange, login
+//! session   the pipeline afterwards
+//!   send    source -> (batch) -> tx: stage, seal, done, flush -> socket
+//!   receive socket -> receiver: fill, frame, open -> rx: walk -> route -> sink
+//! tune      socket buffers and windows from what the kernel says of the path
+//! workers   the same work on more cores, where cores are idle
+//! ```
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+pub mod error;
+pub mod fd;
+pub mod link;
+mod pool;
+mod receiver;
+pub mod route;
+pub mod rx;
+pub mod session;
+pub mod sink;
+mod slab;
+pub mod source;
+mod sync;
+pub mod tune;
+mod tx;
+mod workers;
+
+pub use error::Error;
+pub use fd::Fd;
+pub use link::Link;
+pub use route::Stream;
+pub use rx::{Alive, Flow, Port, Program, Rx};
+pub use session::{Plan, Session};
+pub use sink::Sink;
+pub use source::{Source, SourceEnd};
+pub use tune::{Buffers, Tune};

@@ -1,1 +1,150 @@
-//! placeholder
+//! From a configuration to a logged-in connection: shared by every program that connects.
+//!
+//! ```text
+//! connect      name -> address -> socket, or a ProxyCommand
+//! trust        known_hosts says whether the host key is the host's; asks where it may
+//! credentials  agent and key files, in the order in which they are tried
+//! (here)       the two machines of `proto` over a link, one message at a time
+//! ```
+//! Five round trips to a server that prefers what we do, six to others: identification, KEXINIT
+//! and a guessed first key exchange packet leave together, and so do NEWKEYS, the service
+//! request and a signed authentication request.
+
+mod connect;
+mod credentials;
+mod error;
+mod log;
+mod prompt;
+mod trust;
+
+pub use connect::Proxy;
+pub use error::Error;
+pub use log::{Log, escaped};
+
+use conf::Client;
+use crypt::{Cipher, Mac};
+use engine::Link;
+use keys::SigAlg;
+use proto::auth::{Authenticated, Step};
+use proto::{Event, Ident, KexConfig, Outbox, Role, Transport};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A connection whose user the server knows.
+pub struct LoggedIn {
+    /// The connection.
+    pub link: Link,
+    /// Proof of login; owns the transport.
+    pub authenticated: Authenticated,
+    /// The ProxyCommand, if there is one: it ends when this is dropped.
+    pub proxy: Option<Proxy>,
+}
+
+/// Connects to the configured host and logs in.
+pub fn log_in(conf: &Client, log: &Log) -> Result<LoggedIn, Error> {
+    let deadline = conf.connect_timeout.0.map(|timeout| Instant::now() + timeout);
+    let (fd, proxy) = connect::connect(conf, log, deadline)?;
+    let trust = Arc::new(trust::Trust::new(conf, log)?);
+    let kex = kex_config(conf, &trust.known_algorithms());
+    let transport = Transport::client(Ident::ours(), kex, trust);
+    let credentials = credentials::Keys::new(conf, log)?;
+    let mut login =
+        Login { link: Link::new(fd), outbox: Outbox::new(), log, deadline, denied: Vec::new() };
+    let authenticated = login.run(transport, &conf.user, credentials).map_err(|error| {
+        login.tell_peer();
+        error.at(&conf.user, &conf.host_name)
+    })?;
+    Ok(LoggedIn { link: login.link, authenticated, proxy })
+}
+
+/// What the user's lists say, as the state machine wants it.
+fn kex_config(conf: &Client, known: &[SigAlg]) -> KexConfig {
+    let default = KexConfig::default();
+    let named = |names: &[&'static str], parse: &dyn Fn(&str) -> Option<SigAlg>| -> Vec<SigAlg> {
+        names.iter().filter_map(|name| parse(name)).collect()
+    };
+    let mut host_key_algs = named(conf.host_key_algorithms.names(), &SigAlg::from_name);
+    if !conf.host_key_algorithms.is_given() {
+        // Algorithms of keys we have for this host come first, so that we meet one we can check.
+        host_key_algs.sort_by_key(|alg| known.iter().position(|k| k == alg).unwrap_or(usize::MAX));
+    }
+    KexConfig {
+        kex: conf.kex.names().to_vec(),
+        host_key_algs,
+        ciphers: conf.ciphers.names().iter().filter_map(|name| Cipher::from_name(name)).collect(),
+        macs: conf.macs.names().iter().filter_map(|name| Mac::from_name(name)).collect(),
+        ..default
+    }
+}
+
+/// The driver of the machines.
+struct Login<'a> {
+    link: Link,
+    outbox: Outbox,
+    log: &'a Log,
+    deadline: Option<Instant>,
+    denied: Vec<String>,
+}
+
+impl Login<'_> {
+    fn run(
+        &mut self,
+        transport: Transport,
+        user: &str,
+        credentials: credentials::Keys,
+    ) -> Result<Authenticated, Error> {
+        let mut client = proto::auth::Client::new(transport, user, credentials);
+        self.link.raw(&Ident::ours().to_wire());
+        client.transport_mut().start(&mut self.outbox)?;
+        self.link.carry_out(&mut self.outbox)?;
+        let theirs = self.link.identification(Role::Server, self.deadline)?;
+        self.log.debug(1, format_args!("remote software version {}", theirs.software()));
+        client.transport_mut().identified(theirs);
+        loop {
+            let (seq, message) = self.link.message(self.deadline)?;
+            let step = client.handle(seq, &message, &mut self.outbox)?;
+            self.events()?;
+            self.link.carry_out(&mut self.outbox)?;
+            client = match step {
+                Step::Pending(client) => client,
+                Step::Done(authenticated) => return Ok(authenticated),
+            };
+            if client.transport_mut().session_id().is_some() {
+                // ConnectTimeout is over once keys are exchanged: the user may be asked now.
+                self.deadline = None;
+            }
+        }
+    }
+
+    /// The DISCONNECT that the machines left in the outbox, as far as the peer still listens.
+    fn tell_peer(&mut self) {
+        let _ = self.link.carry_out(&mut self.outbox);
+    }
+
+    fn events(&mut self) -> Result<(), Error> {
+        for event in std::mem::take(&mut self.outbox.events) {
+            match event {
+                Event::Disconnected { code, text } => {
+                    return Err(engine::Error::Disconnected(code, escaped(&text)).into());
+                }
+                Event::Banner { text } => self.log.banner(&text),
+                Event::Debug { text, .. } => {
+                    self.log.debug(1, format_args!("remote: {}", escaped(&text)));
+                }
+                Event::AuthRefused { method, key, left, .. } => {
+                    let key = key.unwrap_or_default();
+                    self.log.debug(1, format_args!("{method} {key} refused; can go on: {left}"));
+                    self.denied.push(key);
+                }
+                Event::AuthUnusable { key, why } => {
+                    self.log.error(format_args!("sign with {key}: {}", escaped(&why)));
+                }
+                Event::Exchanged { first: true } => {
+                    self.log.debug(1, format_args!("keys exchanged"))
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

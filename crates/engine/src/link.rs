@@ -1,0 +1,134 @@
+//! Link: a connection before login, driven by one thread: identification, key exchange,
+//! authentication, one message at a time. [`Link::into_session`] makes it a pipeline.
+
+use crate::error::Error;
+use crate::fd::{Fd, Wait};
+use crate::receiver::Receiver;
+use crate::route::Routes;
+use crate::rx::{Alive, Program, Rx};
+use crate::session::{Plan, Session};
+use crate::tune::Tune;
+use crate::tx::{Flush, Tx};
+use packet::layout::MAX_PACKET;
+use packet::{OpenKey, SealKey};
+use proto::{Connection, Effect, Ident, Outbox, Role, ident};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Largest packet before login: RFC 4253 section 6.1 asks for 35000 bytes; a peer that nobody
+/// knows yet gets no more (invariant B7).
+const MAX_EARLY_PACKET: u32 = 64 * 1024;
+
+/// A connection that one thread drives.
+pub struct Link {
+    tx: Arc<Tx>,
+    receiver: Receiver,
+}
+
+impl Link {
+    /// Over a connected socket, or anything that reads and writes.
+    pub fn new(fd: Fd) -> Self {
+        let fd = Arc::new(fd);
+        Self {
+            tx: Arc::new(Tx::new(Arc::clone(&fd))),
+            receiver: Receiver::new(fd, MAX_EARLY_PACKET),
+        }
+    }
+
+    /// The descriptor.
+    pub fn fd(&self) -> &Fd {
+        self.receiver.fd()
+    }
+
+    /// Queues bytes outside the packet protocol: the identification. They leave with the next
+    /// [`Link::carry_out`].
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.tx.raw(bytes);
+    }
+
+    /// Carries out what the machines ask for; small messages leave in one segment.
+    pub fn carry_out(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
+        for effect in std::mem::take(&mut outbox.effects) {
+            match effect {
+                // One thread: nothing else could be staged meanwhile.
+                Effect::Fence => {}
+                Effect::Send(payload) => self.tx.message(&payload)?,
+                Effect::SealWith(new) => {
+                    let key = SealKey::new(new.protection, &new.material)?;
+                    self.tx.rekey(key, new.reset_seq, u64::MAX);
+                }
+                Effect::OpenWith(new) => {
+                    let key = OpenKey::new(new.protection, &new.material)?;
+                    self.receiver.rekey(key, new.reset_seq);
+                }
+            }
+        }
+        self.tx.flush(Flush::Wait)
+    }
+
+    /// The peer's identification (RFC 4253 section 4.2, B8).
+    pub fn identification(
+        &mut self,
+        sender: Role,
+        deadline: Option<Instant>,
+    ) -> Result<Ident, Error> {
+        loop {
+            let found = ident::find(sender, self.receiver.slab().left_after(0));
+            if let Some(found) = found.map_err(proto::Error::from)? {
+                self.receiver.slab_mut().take(found.consumed);
+                return Ok(found.ident);
+            }
+            self.fill(deadline)?;
+        }
+    }
+
+    /// The next message: its packet's sequence number and its payload.
+    pub fn message(&mut self, deadline: Option<Instant>) -> Result<(u32, Vec<u8>), Error> {
+        loop {
+            if let Some(mut spans) = self.receiver.frame(1)? {
+                spans.open(self.receiver.slab_mut());
+                spans.check()?;
+                let message = spans
+                    .list()
+                    .first()
+                    .map(|span| (span.stamp.seq, self.receiver.slab().bytes(&span.at).to_vec()));
+                self.receiver.recycle(spans);
+                if let Some(message) = message {
+                    return Ok(message);
+                }
+            }
+            self.fill(deadline)?;
+        }
+    }
+
+    fn fill(&mut self, deadline: Option<Instant>) -> Result<(), Error> {
+        let started = Instant::now();
+        let left = deadline.map(|at| at.saturating_duration_since(started));
+        if self.receiver.fill(left.map_or(Wait::Forever, Wait::For))? {
+            Ok(())
+        } else {
+            Err(Error::Timeout(left.unwrap_or_default()))
+        }
+    }
+
+    pub(crate) fn into_halves(mut self) -> (Arc<Tx>, Receiver) {
+        self.receiver.set_limit(MAX_PACKET + 1024);
+        (self.tx, self.receiver)
+    }
+
+    /// Starts the pipeline of a logged-in connection. The calling thread becomes the receiver
+    /// by [`Rx::run`].
+    pub fn into_session<P: Program>(
+        self,
+        connection: Connection,
+        plan: Plan,
+        tune: Tune,
+        alive: Option<Alive>,
+        program: P,
+    ) -> Result<(Session, Rx<P>), Error> {
+        let rule = tune.rule();
+        let (session, receiver) = Session::start(self, connection, plan)?;
+        let rx = Rx::new(session.clone(), receiver, Routes::new(rule), tune, alive, program);
+        Ok((session, rx))
+    }
+}

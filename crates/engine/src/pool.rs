@@ -1,0 +1,74 @@
+//! The bounded pool of batches: nothing is allocated once a stream runs, and a source that is
+//! ahead of the socket waits here.
+
+use crate::sync::{Condvar, Lock, wait_until};
+use packet::Batch;
+
+/// Bulk batches a connection may have under way: 8 x 527 KiB.
+const BULK: usize = 8;
+
+/// Small batches kept for the next message.
+const SMALL: usize = 16;
+
+#[derive(Default)]
+struct Free {
+    bulk: Vec<Batch>,
+    small: Vec<Batch>,
+    made: usize,
+    shut: bool,
+}
+
+/// Batches that are not in use.
+pub(crate) struct Pool {
+    free: Lock<Free>,
+    returned: Condvar,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Self {
+        let free = Free {
+            bulk: Vec::with_capacity(BULK),
+            small: Vec::with_capacity(SMALL),
+            ..Free::default()
+        };
+        Self { free: Lock::new(free), returned: Condvar::new() }
+    }
+
+    /// A bulk batch; waits while all are under way. `None` when the connection is over.
+    pub(crate) fn bulk(&self) -> Option<Batch> {
+        let mut free = wait_until(&self.returned, self.free.lock(), |free| {
+            !free.bulk.is_empty() || free.made < BULK || free.shut
+        });
+        if free.shut {
+            return None;
+        }
+        free.bulk.pop().or_else(|| {
+            free.made += 1;
+            Some(Batch::bulk())
+        })
+    }
+
+    /// A batch of one small message.
+    pub(crate) fn small(&self, payload: &[u8]) -> Batch {
+        let used = self.free.lock().small.pop();
+        used.and_then(|mut batch| batch.set_message(payload).then_some(batch))
+            .unwrap_or_else(|| Batch::message(payload))
+    }
+
+    /// Takes a written batch back.
+    pub(crate) fn put(&self, batch: Batch) {
+        let mut free = self.free.lock();
+        if batch.is_bulk() {
+            free.bulk.push(batch);
+            drop(free);
+            self.returned.notify_one();
+        } else if free.small.len() < SMALL {
+            free.small.push(batch);
+        }
+    }
+
+    pub(crate) fn shut(&self) {
+        self.free.lock().shut = true;
+        self.returned.notify_all();
+    }
+}

@@ -1,0 +1,163 @@
+//! Receiver: bytes from the connection into a slab, packets out of it.
+//!
+//! ```text
+//! fill    recv into the slab's room
+//! frame   lengths in order -> spans, each with its numbers and key
+//! open    every span in place: here, or on a worker that owns the slab meanwhile
+//! ```
+//! One packet at a time while a key exchange is running, as what follows NEWKEYS needs another
+//! key; as many as there are otherwise (the peer's NEWKEYS cannot come before we sent our own
+//! KEXINIT, so nothing framed before that can hold it).
+
+use crate::error::Error;
+use crate::fd::{Fd, Wait};
+use crate::slab::Slab;
+use packet::{Inbound, OpenKey, Stamp};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Packets framed at once: a slab of 16 KiB packets; smaller ones take another turn.
+const SPANS: usize = 32;
+
+/// Unused slabs that are kept.
+const SPARE: usize = 3;
+
+/// One packet in a slab: first all of it, then, opened, its payload.
+#[derive(Debug, Clone)]
+pub(crate) struct Span {
+    pub(crate) stamp: Stamp,
+    pub(crate) at: Range<usize>,
+}
+
+/// Packets of one slab that are opened together.
+pub(crate) struct Spans {
+    key: Arc<OpenKey>,
+    list: Vec<Span>,
+    failed: Option<packet::Error>,
+}
+
+impl Spans {
+    /// Opens all in place. After a failure nothing of that packet or a later one is left to be
+    /// seen (P5).
+    pub(crate) fn open(&mut self, slab: &mut Slab) {
+        for (index, span) in self.list.iter_mut().enumerate() {
+            match self.key.open(span.stamp, slab.bytes_mut(&span.at)) {
+                Ok(payload) => {
+                    let start = span.at.start;
+                    span.at = start + payload.start..start + payload.end;
+                }
+                Err(error) => {
+                    self.failed = Some(error);
+                    self.list.truncate(index);
+                    return;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn list(&self) -> &[Span] {
+        &self.list
+    }
+
+    /// The failure that ends the connection, once what came before it is dealt with.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.failed.map_or(Ok(()), |error| Err(Error::Packet(error)))
+    }
+}
+
+/// The receiving half of a connection.
+pub(crate) struct Receiver {
+    fd: Arc<Fd>,
+    slab: Slab,
+    spare: Vec<Slab>,
+    inbound: Inbound,
+    free: Vec<Vec<Span>>,
+}
+
+impl Receiver {
+    /// A receiving half over `fd`; packets longer than `limit` are refused until
+    /// [`Receiver::set_limit`].
+    pub(crate) fn new(fd: Arc<Fd>, limit: u32) -> Self {
+        Self {
+            fd,
+            slab: Slab::new(),
+            spare: Vec::with_capacity(SPARE),
+            inbound: Inbound::new(limit),
+            free: Vec::with_capacity(SPARE),
+        }
+    }
+
+    pub(crate) fn set_limit(&mut self, limit: u32) {
+        self.inbound.set_limit(limit);
+    }
+
+    /// Receives what fits; false when the time was over.
+    pub(crate) fn fill(&mut self, wait: Wait) -> Result<bool, Error> {
+        match self.fd.receive(self.slab.room(), wait) {
+            Ok(Some(0)) => Err(Error::Closed),
+            Ok(Some(n)) => {
+                self.slab.filled(n);
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(e) => Err(Error::Local("read from the connection", e)),
+        }
+    }
+
+    /// The whole packets at the front, at most `limit`; none if the next is not whole.
+    pub(crate) fn frame(&mut self, limit: usize) -> Result<Option<Spans>, Error> {
+        let mut list = self.free.pop().unwrap_or_else(|| Vec::with_capacity(SPANS));
+        list.clear();
+        while list.len() < limit.min(SPANS) {
+            let Some((stamp, total)) = self.inbound.frame(self.slab.left_after(0))? else { break };
+            let start = self.slab.position();
+            list.push(Span { stamp, at: start..start + total });
+            self.slab.take(total);
+        }
+        if list.is_empty() {
+            self.free.push(list);
+            return Ok(None);
+        }
+        Ok(Some(Spans { key: Arc::clone(self.inbound.key()), list, failed: None }))
+    }
+
+    /// The slab that was just framed.
+    pub(crate) fn slab(&self) -> &Slab {
+        &self.slab
+    }
+
+    /// The same, to open spans in.
+    pub(crate) fn slab_mut(&mut self) -> &mut Slab {
+        &mut self.slab
+    }
+
+    /// Gives the slab away and goes on with another one, which starts with what was not framed.
+    pub(crate) fn detach(&mut self) -> Slab {
+        let mut next = self.spare.pop().unwrap_or_else(Slab::new);
+        next.carry_from(&mut self.slab);
+        std::mem::replace(&mut self.slab, next)
+    }
+
+    /// Takes a slab back.
+    pub(crate) fn give_back(&mut self, slab: Slab) {
+        if self.spare.len() < SPARE {
+            self.spare.push(slab);
+        }
+    }
+
+    /// Takes a list of spans back.
+    pub(crate) fn recycle(&mut self, spans: Spans) {
+        if self.free.len() < SPARE {
+            self.free.push(spans.list);
+        }
+    }
+
+    /// Directly after the peer's NEWKEYS.
+    pub(crate) fn rekey(&mut self, key: OpenKey, reset_seq: bool) {
+        self.inbound.rekey(key, reset_seq);
+    }
+
+    pub(crate) fn fd(&self) -> &Arc<Fd> {
+        &self.fd
+    }
+}

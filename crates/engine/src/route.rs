@@ -1,0 +1,262 @@
+//! Routes: from a channel's number to its sinks and its receiving window. Owned by the receiving
+//! thread alone.
+//!
+//! Data of one slab collects in each stream's run, ranges of the slab in order, and leaves in
+//! one gathering write per stream and slab.
+
+use crate::error::Error;
+use crate::receiver::Receiver;
+use crate::sink::{Keep, Sink, needs_slab};
+use crate::slab::Slab;
+use proto::channel::LocalId;
+use proto::data;
+use proto::window::{Recv, Rule};
+use std::io;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Packets of one stream in a slab before the run grows.
+const RUN: usize = 64;
+
+/// The two streams of a channel (RFC 4254 section 5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// CHANNEL_DATA.
+    Data,
+    /// CHANNEL_EXTENDED_DATA with code 1.
+    Stderr,
+}
+
+/// A sink and what the current slab holds for it.
+struct Flow {
+    sink: Sink,
+    run: Vec<Range<usize>>,
+    /// Bytes of the run that the sink took at once.
+    taken: usize,
+}
+
+impl Flow {
+    fn new(sink: Sink) -> Self {
+        Self { sink, run: Vec::with_capacity(RUN), taken: 0 }
+    }
+
+    fn run_len(&self) -> usize {
+        self.run.iter().map(Range::len).sum()
+    }
+
+    fn offer(&mut self, slab: &Slab) -> usize {
+        if !self.run.is_empty() {
+            self.taken = self.sink.offer(slab, &self.run);
+        }
+        self.taken
+    }
+
+    fn left_over(&self) -> usize {
+        self.run_len() - self.taken
+    }
+
+    fn hold(&mut self, keep: &Keep<'_>) {
+        if self.left_over() > 0 {
+            self.sink.hold(keep, &self.run, self.taken);
+        }
+        self.run.clear();
+        self.taken = 0;
+    }
+}
+
+/// One channel.
+struct Route {
+    id: LocalId,
+    remote: u32,
+    window: Recv,
+    data: Flow,
+    stderr: Flow,
+    /// The channel is closed; it goes once its sinks are empty.
+    closed: bool,
+}
+
+impl Route {
+    fn flows(&mut self) -> [&mut Flow; 2] {
+        [&mut self.data, &mut self.stderr]
+    }
+
+    fn consumed(&mut self, bytes: usize, now: Instant) {
+        if bytes > 0 {
+            self.window.consumed(u32::try_from(bytes).unwrap_or(u32::MAX), now);
+        }
+    }
+}
+
+/// All channels of a connection.
+pub struct Routes {
+    list: Vec<Route>,
+    rule: Rule,
+    received: u64,
+    written: u64,
+    freed: Vec<Slab>,
+}
+
+impl Routes {
+    /// No channels yet; `rule` is the window rule of those to come.
+    pub(crate) fn new(rule: Rule) -> Self {
+        Self { list: Vec::new(), rule, received: 0, written: 0, freed: Vec::new() }
+    }
+
+    /// The rule of receiving windows.
+    pub(crate) fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// A channel is open; `window` is what the peer may send now.
+    pub(crate) fn open(&mut self, id: LocalId, remote: u32, window: u32) {
+        self.list.push(Route {
+            id,
+            remote,
+            window: Recv::new(self.rule, window),
+            data: Flow::new(Sink::pending()),
+            stderr: Flow::new(Sink::pending()),
+            closed: false,
+        });
+    }
+
+    fn find(&mut self, id: LocalId) -> Option<&mut Route> {
+        self.list.iter_mut().find(|route| route.id == id)
+    }
+
+    pub(crate) fn attach(&mut self, id: LocalId, stream: Stream, sink: Sink) {
+        if let Some(route) = self.find(id) {
+            match stream {
+                Stream::Data => route.data.sink.attach(sink),
+                Stream::Stderr => route.stderr.sink.attach(sink),
+            }
+        }
+    }
+
+    /// One packet of channel data, whose payload lies at `start` of the slab. Data for a channel
+    /// that is not open, after its close, or beyond its window ends the connection (C1, C3).
+    pub(crate) fn data(&mut self, payload: &[u8], start: usize) -> Result<(), Error> {
+        let head = data::split(payload).map_err(proto::Error::from)?;
+        let len = head.body.len();
+        let Some(route) = self.find(LocalId(head.recipient)).filter(|route| !route.closed) else {
+            return Err(Error::Stray(head.recipient));
+        };
+        route.window.debit(u32::try_from(len).unwrap_or(u32::MAX)).map_err(proto::Error::from)?;
+        let range = start + head.body.start..start + head.body.end;
+        match head.code {
+            None => route.data.run.push(range),
+            Some(data::STDERR) => route.stderr.run.push(range),
+            // A kind of data we do not know is dropped, and credited all the same (C7).
+            Some(_) => route.consumed(len, Instant::now()),
+        }
+        self.received += len as u64;
+        Ok(())
+    }
+
+    /// Writes what the slab held so far; leftovers are copied. Between packets of one slab only.
+    pub(crate) fn write_runs(&mut self, slab: &Slab, now: Instant) {
+        self.offer_runs(slab, now);
+        self.copy_runs(slab);
+    }
+
+    /// One gathering write per stream that has data in the slab.
+    pub(crate) fn offer_runs(&mut self, slab: &Slab, now: Instant) {
+        for route in &mut self.list {
+            let taken = route.data.offer(slab) + route.stderr.offer(slab);
+            route.consumed(taken, now);
+            self.written += taken as u64;
+        }
+    }
+
+    /// Whether so much was left over that the slab must be kept.
+    pub(crate) fn runs_need_slab(&self) -> bool {
+        let left: usize = self.list.iter().map(|r| r.data.left_over() + r.stderr.left_over()).sum();
+        needs_slab(left)
+    }
+
+    /// Keeps leftovers where they are.
+    pub(crate) fn hold_runs(&mut self, slab: Slab) {
+        let keep = Keep::Shared(Arc::new(slab));
+        self.hold(&keep);
+    }
+
+    /// Copies leftovers, if any.
+    pub(crate) fn copy_runs(&mut self, slab: &Slab) {
+        self.hold(&Keep::Copied(slab));
+    }
+
+    fn hold(&mut self, keep: &Keep<'_>) {
+        self.list.iter_mut().flat_map(Route::flows).for_each(|flow| flow.hold(keep));
+    }
+
+    /// Writes what waits, returns slabs to the receiver, forgets channels that are over.
+    pub(crate) fn drain(&mut self, receiver: &mut Receiver, now: Instant) {
+        for route in &mut self.list {
+            let mut taken = 0;
+            for flow in [&mut route.data, &mut route.stderr] {
+                taken += flow.sink.drain(&mut self.freed);
+            }
+            route.consumed(taken, now);
+            self.written += taken as u64;
+        }
+        self.freed.drain(..).for_each(|slab| receiver.give_back(slab));
+        self.list.retain(|route| {
+            !route.closed || route.data.sink.is_waiting() || route.stderr.sink.is_waiting()
+        });
+    }
+
+    /// The next sink that broke, told once.
+    pub(crate) fn take_broken(&mut self) -> Option<(LocalId, Stream, io::Error)> {
+        self.list.iter_mut().find_map(|route| {
+            let data = route.data.sink.take_error().map(|e| (route.id, Stream::Data, e));
+            data.or_else(|| route.stderr.sink.take_error().map(|e| (route.id, Stream::Stderr, e)))
+        })
+    }
+
+    /// The next WINDOW_ADJUST that is due: our id, the peer's id, bytes.
+    pub(crate) fn next_adjust(&mut self, now: Instant) -> Option<(LocalId, u32, u32)> {
+        self.list
+            .iter_mut()
+            .filter(|route| !route.closed)
+            .find_map(|route| route.window.adjust(now).map(|bytes| (route.id, route.remote, bytes)))
+    }
+
+    /// The peer sent EOF: sinks close after their last byte.
+    pub(crate) fn end(&mut self, id: LocalId) {
+        if let Some(route) = self.find(id) {
+            route.flows().into_iter().for_each(|flow| flow.sink.end());
+        }
+    }
+
+    /// The channel is closed: what sinks still hold is written, then it goes.
+    pub(crate) fn close(&mut self, id: LocalId) {
+        self.end(id);
+        if let Some(route) = self.find(id) {
+            route.closed = true;
+        }
+    }
+
+    /// What the kernel says of the path, for every window.
+    pub(crate) fn note(&mut self, rtt: Duration, rcvbuf: u32) {
+        for route in &mut self.list {
+            route.window.note_rtt(rtt);
+            route.window.note_rcvbuf(rcvbuf);
+        }
+    }
+
+    /// Whether any sink holds data.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.list.iter().any(|r| r.data.sink.is_waiting() || r.stderr.sink.is_waiting())
+    }
+
+    /// The descriptors to poll for room.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.list.iter().flat_map(|r| [&r.data, &r.stderr]).filter_map(|f| f.sink.waits_for())
+    }
+
+    /// Bytes of channel data received, and of them taken by sinks.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        (self.received, self.written)
+    }
+}

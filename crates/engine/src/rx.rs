@@ -1,0 +1,449 @@
+//! Rx: the receiving thread of a session (RFC 4254).
+//!
+//! ```text
+//! fill -> frame -> open        receiver, or a worker that owns the slab meanwhile
+//! walk                         CHANNEL_DATA -> its route's run; the rest -> the state machine
+//! settle                       runs -> sinks, one gathering write each; credit on consumption
+//! ```
+//! The thread never waits for anything but "something to receive or a sink has room": what it has
+//! to send and the socket does not take is left to the tx thread, so two peers that both send at
+//! full speed cannot wait for each other.
+
+use crate::error::Error;
+use crate::fd::{Wait, poll_until};
+use crate::receiver::{Receiver, Spans};
+use crate::route::{Routes, Stream};
+use crate::session::{MAX_DATA, Session};
+use crate::sink::Sink;
+use crate::slab::Slab;
+use crate::tune::Tune;
+use crate::tx::Flush;
+use crate::workers::Opening;
+use packet::OpenKey;
+use proto::channel::{Grant, LocalId};
+use proto::{Effect, Event, Outbox};
+use rustix::event::{PollFd, PollFlags};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use wire::msg;
+
+/// Slabs that are being opened by workers at one time.
+const AHEAD: usize = 3;
+
+/// What a program does with a connection: called on the receiving thread, must not wait.
+pub trait Program {
+    /// An event that the engine does not deal with itself.
+    fn event(&mut self, port: &mut Port<'_>, event: Event) -> Result<Flow, Error>;
+
+    /// A channel's sink broke: nobody reads what the peer sends on this stream any more.
+    fn sink_broke(&mut self, port: &mut Port<'_>, id: LocalId, stream: Stream, why: std::io::Error);
+}
+
+/// Whether the session goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// It does.
+    On,
+    /// Write what sinks still hold, say goodbye, end.
+    Finish,
+}
+
+/// What a [`Program`] may do while an event is handled.
+pub struct Port<'a> {
+    session: &'a Session,
+    routes: &'a mut Routes,
+    outbox: &'a mut Outbox,
+}
+
+impl Port<'_> {
+    /// The session, for starting sources and for other threads. Its own calls wait for the
+    /// socket: use [`Port::call`] here.
+    pub fn session(&self) -> &Session {
+        self.session
+    }
+
+    /// Calls into the connection's state machine.
+    pub fn call<T>(
+        &mut self,
+        f: impl FnOnce(&mut proto::Connection, &mut Outbox) -> Result<T, proto::Error>,
+    ) -> Result<T, Error> {
+        self.session.stage_call(self.outbox, f)
+    }
+
+    /// Accepts a channel the peer asked for (`Event::OpenRequested`). Its data waits, within the
+    /// window, for [`Port::attach`].
+    pub fn accept(&mut self, id: LocalId, grant: Grant) -> Result<(), Error> {
+        let window = self.routes.rule().initial();
+        self.call(|connection, out| {
+            connection.accept(id, window, MAX_DATA, out)?;
+            connection.route(id);
+            Ok(())
+        })?;
+        self.routes.open(id, grant.remote, window);
+        self.session.opened(id, grant);
+        Ok(())
+    }
+
+    /// Where a channel's data goes from now on, what waited included.
+    pub fn attach(&mut self, id: LocalId, stream: Stream, sink: Sink) {
+        self.routes.attach(id, stream, sink);
+    }
+
+    /// Bytes of channel data received on all channels, and what of it sinks have taken.
+    pub fn received(&self) -> (u64, u64) {
+        self.routes.totals()
+    }
+}
+
+/// When the peer must show that it is alive.
+#[derive(Debug, Clone, Copy)]
+pub struct Alive {
+    /// Silence after which it is asked.
+    pub interval: Duration,
+    /// Questions without an answer after which it is dead.
+    pub count: u32,
+}
+
+/// The receiving thread's state.
+pub struct Rx<P> {
+    session: Session,
+    receiver: Receiver,
+    opening: VecDeque<Opening>,
+    routes: Routes,
+    program: P,
+    outbox: Outbox,
+    tune: Tune,
+    alive: Option<Alive>,
+    asked: u32,
+    heard: Instant,
+    finished: bool,
+}
+
+impl<P: Program> Rx<P> {
+    pub(crate) fn new(
+        session: Session,
+        receiver: Receiver,
+        routes: Routes,
+        tune: Tune,
+        alive: Option<Alive>,
+        program: P,
+    ) -> Self {
+        Self {
+            session,
+            receiver,
+            opening: VecDeque::with_capacity(AHEAD),
+            routes,
+            program,
+            outbox: Outbox::new(),
+            tune,
+            alive,
+            asked: 0,
+            heard: Instant::now(),
+            finished: false,
+        }
+    }
+
+    /// Runs the session to its end. What was received before a failure is still written out.
+    pub fn run(mut self) -> (P, Result<(), Error>) {
+        let end = self.turns();
+        let drained = self.drain_sinks();
+        if let Err(error) = &end {
+            self.say_goodbye(error);
+        }
+        self.session.shut();
+        (self.program, end.and(drained))
+    }
+
+    fn turns(&mut self) -> Result<(), Error> {
+        loop {
+            self.walk()?;
+            self.settle()?;
+            if self.finished {
+                return self.session.tx().flush(Flush::Wait);
+            }
+            self.wait_and_fill()?;
+        }
+    }
+
+    /// Everything that is whole: opened and delivered.
+    fn walk(&mut self) -> Result<(), Error> {
+        while !self.finished {
+            let limit = if self.session.is_exchanging() { 1 } else { usize::MAX };
+            if limit == 1 || self.session.workers().is_none() {
+                self.collect_opened(0)?;
+                let Some(mut spans) = self.receiver.frame(limit)? else { break };
+                spans.open(self.receiver.slab_mut());
+                self.deliver(&spans, None)?;
+                self.receiver.recycle(spans);
+            } else {
+                let Some(spans) = self.receiver.frame(limit)? else { break };
+                let slab = self.receiver.detach();
+                if let Some(workers) = self.session.workers() {
+                    self.opening.push_back(workers.open(spans, slab));
+                }
+                self.collect_opened(AHEAD)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Delivers slabs that workers opened, in order, until at most `leave` are under way.
+    fn collect_opened(&mut self, leave: usize) -> Result<(), Error> {
+        while self.opening.len() > leave {
+            let Some(opened) = self.opening.pop_front() else { break };
+            let (spans, slab) = opened.wait().ok_or(Error::Closed)?;
+            self.deliver(&spans, Some(slab))?;
+            self.receiver.recycle(spans);
+        }
+        Ok(())
+    }
+
+    /// Walks opened packets in order. `slab` is where they are if not in the receiver's own.
+    fn deliver(&mut self, spans: &Spans, slab: Option<Slab>) -> Result<(), Error> {
+        let now = Instant::now();
+        for span in spans.list() {
+            if self.finished {
+                break;
+            }
+            let bytes = slab.as_ref().unwrap_or(self.receiver.slab()).bytes(&span.at);
+            match bytes.first() {
+                Some(&(msg::CHANNEL_DATA | msg::CHANNEL_EXTENDED_DATA)) => {
+                    self.routes.data(bytes, span.at.start)?;
+                }
+                _ => {
+                    let message = bytes.to_vec();
+                    if message.first() != Some(&msg::CHANNEL_WINDOW_ADJUST) {
+                        let slab = slab.as_ref().unwrap_or(self.receiver.slab());
+                        self.routes.write_runs(slab, now);
+                    }
+                    self.message(span.stamp.seq, &message)?;
+                }
+            }
+        }
+        self.finish_slab(slab, now);
+        spans.check()
+    }
+
+    /// Writes the runs of a slab; what sinks leave over keeps the slab alive.
+    fn finish_slab(&mut self, slab: Option<Slab>, now: Instant) {
+        match slab {
+            None => {
+                self.routes.offer_runs(self.receiver.slab(), now);
+                if self.routes.runs_need_slab() {
+                    let slab = self.receiver.detach();
+                    self.routes.hold_runs(slab);
+                } else {
+                    self.routes.copy_runs(self.receiver.slab());
+                }
+            }
+            Some(slab) => {
+                self.routes.offer_runs(&slab, now);
+                if self.routes.runs_need_slab() {
+                    self.routes.hold_runs(slab);
+                } else {
+                    self.routes.copy_runs(&slab);
+                    self.receiver.give_back(slab);
+                }
+            }
+        }
+    }
+
+    /// A message that is not bulk: the state machine's.
+    fn message(&mut self, seq: u32, payload: &[u8]) -> Result<(), Error> {
+        self.session
+            .stage_call(&mut self.outbox, |connection, out| connection.handle(seq, payload, out))?;
+        self.after_call()
+    }
+
+    /// New opening keys and events of a call.
+    fn after_call(&mut self) -> Result<(), Error> {
+        for effect in std::mem::take(&mut self.outbox.effects) {
+            if let Effect::OpenWith(new) = effect {
+                let key = OpenKey::new(new.protection, &new.material)?;
+                self.receiver.rekey(key, new.reset_seq);
+                self.session.exchanged();
+            }
+        }
+        let mut events: VecDeque<Event> = std::mem::take(&mut self.outbox.events).into();
+        while let Some(event) = events.pop_front() {
+            self.event(event)?;
+            events.extend(self.outbox.events.drain(..));
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), Error> {
+        match &event {
+            Event::Opened { id, grant } => {
+                let window = self.session.route(*id);
+                self.routes.open(*id, grant.remote, window);
+                self.session.opened(*id, *grant);
+            }
+            Event::Adjusted { id, credit } => {
+                if let Some(sender) = self.session.sender(*id) {
+                    sender.add(*credit).map_err(proto::Error::from)?;
+                }
+                return Ok(());
+            }
+            Event::Eof { id } => self.routes.end(*id),
+            Event::Closed { id } => self.session.closed(*id),
+            Event::Disconnected { code, text } => {
+                return Err(Error::Disconnected(*code, text.clone()));
+            }
+            _ => {}
+        }
+        let closed = if let Event::Closed { id } = &event { Some(*id) } else { None };
+        let mut port =
+            Port { session: &self.session, routes: &mut self.routes, outbox: &mut self.outbox };
+        if self.program.event(&mut port, event)? == Flow::Finish {
+            self.finished = true;
+        }
+        if let Some(id) = closed {
+            self.routes.close(id);
+        }
+        Ok(())
+    }
+
+    /// After a walk: late events, waiting sinks, credit, and whatever that made to be sent.
+    fn settle(&mut self) -> Result<(), Error> {
+        let late = std::mem::take(&mut *self.session.0.late.lock());
+        for event in late {
+            self.event(event)?;
+        }
+        self.drain()?;
+        self.credit()?;
+        self.session.tx().flush(Flush::Now)
+    }
+
+    /// Writes what waits in sinks and tells the program of those that broke.
+    fn drain(&mut self) -> Result<(), Error> {
+        self.routes.drain(&mut self.receiver, Instant::now());
+        while let Some((id, stream, why)) = self.routes.take_broken() {
+            let mut port =
+                Port { session: &self.session, routes: &mut self.routes, outbox: &mut self.outbox };
+            self.program.sink_broke(&mut port, id, stream, why);
+            self.after_call()?;
+        }
+        Ok(())
+    }
+
+    /// Gives the peer the credit that the consumers' progress allows.
+    fn credit(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        self.tune.look(self.session.fd(), &mut self.routes, now);
+        while let Some((id, remote, bytes)) = self.routes.next_adjust(now) {
+            let mut message = [0u8; 9];
+            let (number, fields) = message.split_at_mut(1);
+            number.fill(msg::CHANNEL_WINDOW_ADJUST);
+            for (place, field) in fields.chunks_exact_mut(4).zip([remote, bytes]) {
+                place.copy_from_slice(&field.to_be_bytes());
+            }
+            if !self.session.tx().message_unless_fenced(&message)? {
+                // During a key exchange the state machine keeps it until it may leave.
+                self.session.stage_call(&mut self.outbox, |connection, out| {
+                    connection.credit(id, bytes, out)
+                })?;
+                self.after_call()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to receive or a sink has room, and receives.
+    fn wait_and_fill(&mut self) -> Result<(), Error> {
+        if !self.opening.is_empty() {
+            // Workers are busy: take more if it is there, else deliver what they have.
+            if !self.receiver.fill(Wait::No)? {
+                return self.collect_opened(0);
+            }
+            self.hear();
+            return Ok(());
+        }
+        let timeout = self.silence_left();
+        let wait = timeout.map_or(Wait::Forever, Wait::For);
+        if !self.routes.is_waiting() {
+            return if self.receiver.fill(wait)? {
+                self.hear();
+                Ok(())
+            } else {
+                self.silence()
+            };
+        }
+        let readable = self.poll(timeout)?;
+        match readable {
+            None => self.silence(),
+            Some(false) => Ok(()),
+            Some(true) => {
+                if self.receiver.fill(Wait::No)? {
+                    self.hear();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the connection is readable, after it or a sink became ready; `None` on time-out.
+    fn poll(&self, timeout: Option<Duration>) -> Result<Option<bool>, Error> {
+        let mut fds = vec![PollFd::new(self.session.fd(), PollFlags::IN)];
+        fds.extend(self.routes.waiting().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
+        let ready = poll_until(&mut fds, timeout)
+            .map_err(|e| Error::Local("wait for the connection", e))?;
+        let readable = fds.first().is_some_and(|fd| !fd.revents().is_empty());
+        Ok(ready.then_some(readable))
+    }
+
+    fn hear(&mut self) {
+        self.asked = 0;
+        if self.alive.is_some() {
+            self.heard = Instant::now();
+        }
+    }
+
+    fn silence_left(&self) -> Option<Duration> {
+        let alive = self.alive?;
+        let due = self.heard + alive.interval * (self.asked + 1);
+        Some(due.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)))
+    }
+
+    /// The peer was silent for an interval: ask it, or give it up.
+    fn silence(&mut self) -> Result<(), Error> {
+        let Some(alive) = self.alive else { return Ok(()) };
+        if self.asked >= alive.count {
+            return Err(Error::Timeout(alive.interval * self.asked));
+        }
+        self.asked += 1;
+        self.session.stage_call(&mut self.outbox, |connection, out| connection.keepalive(out))?;
+        self.after_call()
+    }
+
+    /// At the end: sinks get what was received, however long they take.
+    fn drain_sinks(&mut self) -> Result<(), Error> {
+        loop {
+            self.routes.drain(&mut self.receiver, Instant::now());
+            if !self.routes.is_waiting() {
+                return Ok(());
+            }
+            let mut fds: Vec<_> = self
+                .routes
+                .waiting()
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT))
+                .collect();
+            if fds.is_empty() {
+                return Ok(());
+            }
+            poll_until(&mut fds, None).map_err(|e| Error::Local("wait for the consumer", e))?;
+        }
+    }
+
+    /// Tells the peer why, as far as it can still hear.
+    fn say_goodbye(&mut self, error: &Error) {
+        if let Some(code) = error.disconnect_code() {
+            let text = error.to_string();
+            let _ = self.session.stage_call(&mut self.outbox, |connection, out| {
+                connection.disconnect(code, &text, out);
+                Ok(())
+            });
+            let _ = self.session.tx().flush(Flush::Now);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Session: what the threads of a logged-in connection share, and how they are started.
+//!
+//! ```text
+//! rx        one   receives, opens, writes to sinks, drives the state machine     (rx)
+//! source    each  reads, stages, seals, writes                                   (source)
+//! tx        one   writes what others may not wait for; asleep otherwise          (tx)
+//! workers   0..N  seal and open, where cores are idle                            (workers)
+//! ```
+//! Shared state is touched once per batch, never per packet.
+
+use crate::error::Error;
+use crate::fd::Fd;
+use crate::link::Link;
+use crate::receiver::Receiver;
+use crate::source::{self, Sender, Source, SourceEnd};
+use crate::sync::{Arc, Lock};
+use crate::tx::{Flush, Tx};
+use crate::workers::Workers;
+use packet::{Batch, SealKey};
+use proto::channel::{Grant, LocalId};
+use proto::window::Rule;
+use proto::{Connection, Effect, Event, Outbox};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Most data the peer may put into one message: larger than the 32 KiB most send costs nothing.
+pub(crate) const MAX_DATA: u32 = 128 * 1024;
+
+pub(crate) struct Shared {
+    tx: Arc<Tx>,
+    fd: Arc<Fd>,
+    connection: Lock<Connection>,
+    senders: Lock<Vec<Arc<Sender>>>,
+    /// Events of calls made outside the receiving thread.
+    pub(crate) late: Lock<Vec<Event>>,
+    /// From our KEXINIT to the peer's NEWKEYS: packets are opened one by one.
+    exchanging: AtomicBool,
+    rekey_after: u64,
+    workers: Option<Workers>,
+}
+
+/// A logged-in connection; clones are the same one.
+#[derive(Clone)]
+pub struct Session(pub(crate) Arc<Shared>);
+
+/// How a session's pipeline is laid out.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Threads that only seal and open; 0 folds everything into sources and receiver.
+    pub workers: usize,
+    /// Payload bytes either side may seal under one key.
+    pub rekey_after: u64,
+}
+
+impl Session {
+    /// Takes over a logged-in link; the receiving half is for [`crate::rx::Rx`].
+    pub(crate) fn start(
+        link: Link,
+        connection: Connection,
+        plan: Plan,
+    ) -> Result<(Self, Receiver), Error> {
+        let (tx, receiver) = link.into_halves();
+        let workers = (plan.workers > 0)
+            .then(|| Workers::start(plan.workers, &tx))
+            .transpose()
+            .map_err(|e| Error::Local("start a thread", e))?;
+        let shared = Shared {
+            fd: Arc::clone(receiver.fd()),
+            tx,
+            connection: Lock::new(connection),
+            senders: Lock::new(Vec::new()),
+            late: Lock::new(Vec::new()),
+            exchanging: AtomicBool::new(false),
+            rekey_after: plan.rekey_after,
+            workers,
+        };
+        let session = Self(Arc::new(shared));
+        let tx = Arc::clone(&session.0.tx);
+        spawn("tx", move || {
+            // The receiver meets the same failure and reports it.
+            let _ = tx.run();
+        })?;
+        Ok((session, receiver))
+    }
+
+    pub(crate) fn tx(&self) -> &Tx {
+        &self.0.tx
+    }
+
+    pub(crate) fn fd(&self) -> &Fd {
+        &self.0.fd
+    }
+
+    pub(crate) fn workers(&self) -> Option<&Workers> {
+        self.0.workers.as_ref()
+    }
+
+    /// Calls into the connection's state machine and carries out what it asks for. Events go to
+    /// the receiving thread. Not for the receiving thread itself, which must not wait.
+    pub fn call<T>(
+        &self,
+        f: impl FnOnce(&mut Connection, &mut Outbox) -> Result<T, proto::Error>,
+    ) -> Result<T, Error> {
+        let mut outbox = Outbox::new();
+        let value = self.stage_call(&mut outbox, f)?;
+        self.0.late.lock().append(&mut outbox.events);
+        self.tx().flush(Flush::Wait)?;
+        Ok(value)
+    }
+
+    /// The same without writing; new opening keys, if any, stay in the outbox.
+    pub(crate) fn stage_call<T>(
+        &self,
+        outbox: &mut Outbox,
+        f: impl FnOnce(&mut Connection, &mut Outbox) -> Result<T, proto::Error>,
+    ) -> Result<T, Error> {
+        // The lock is held while staging, so that messages leave in the machine's order.
+        let mut connection = self.0.connection.lock();
+        let value = f(&mut connection, outbox);
+        for effect in std::mem::take(&mut outbox.effects) {
+            if let Some(kept) = self.carry_out(effect)? {
+                outbox.effects.push(kept);
+            }
+        }
+        Ok(value?)
+    }
+
+    fn carry_out(&self, effect: Effect) -> Result<Option<Effect>, Error> {
+        match effect {
+            Effect::Fence => {
+                self.0.exchanging.store(true, Ordering::SeqCst);
+                self.tx().fence();
+            }
+            Effect::Send(payload) => self.tx().message(&payload)?,
+            Effect::SealWith(new) => {
+                let key = SealKey::new(new.protection, &new.material)?;
+                self.tx().rekey(key, new.reset_seq, self.0.rekey_after);
+            }
+            keys @ Effect::OpenWith(_) => return Ok(Some(keys)),
+        }
+        Ok(None)
+    }
+
+    /// Whether a key exchange is running: what comes may need a key that is not there yet.
+    pub(crate) fn is_exchanging(&self) -> bool {
+        self.0.exchanging.load(Ordering::SeqCst)
+    }
+
+    /// The peer's NEWKEYS was handled.
+    pub(crate) fn exchanged(&self) {
+        self.0.exchanging.store(false, Ordering::SeqCst);
+    }
+
+    /// Sends one bulk batch, sealed here or by a worker.
+    pub(crate) fn send(&self, mut batch: Batch) -> Result<(), Error> {
+        let (ticket, rekey_due) = self.tx().stage(&mut batch)?;
+        match self.workers() {
+            Some(workers) => workers.seal(ticket, batch),
+            None => {
+                self.tx().seal(ticket, batch)?;
+                self.tx().flush(Flush::Wait)?;
+            }
+        }
+        if rekey_due {
+            self.call(|connection, out| connection.rekey(out))?;
+        }
+        Ok(())
+    }
+
+    /// Starts sending `source` on channel `id`, as extended data if there is a `code`; `ended`
+    /// runs on the source's thread. EOF is not sent: other streams may still run.
+    pub fn start_source(
+        &self,
+        id: LocalId,
+        source: Source,
+        code: Option<u32>,
+        ended: impl FnOnce(&Session, SourceEnd) + Send + 'static,
+    ) -> Result<(), Error> {
+        let Some(sender) = self.sender(id) else { return Ok(()) };
+        let session = self.clone();
+        spawn("source", move || {
+            let end = source::run(&session, &sender, &source, code);
+            drop(source);
+            ended(&session, end);
+        })
+    }
+
+    /// Asks for a session channel; `Event::Opened` or `OpenFailed` answers.
+    pub fn open_session(&self, rule: Rule) -> Result<LocalId, Error> {
+        self.call(|connection, out| connection.open_session(rule.initial(), MAX_DATA, out))
+    }
+
+    /// From now on the receiving thread keeps this channel's window; what is left of it.
+    pub(crate) fn route(&self, id: LocalId) -> u32 {
+        self.0.connection.lock().route(id).unwrap_or(0)
+    }
+
+    pub(crate) fn opened(&self, id: LocalId, grant: Grant) {
+        self.0.senders.lock().push(Arc::new(Sender::new(id, grant)));
+    }
+
+    pub(crate) fn sender(&self, id: LocalId) -> Option<Arc<Sender>> {
+        self.0.senders.lock().iter().find(|s| s.id == id).map(Arc::clone)
+    }
+
+    /// The channel's sources stop before their next batch.
+    pub fn stop_sources(&self, id: LocalId) {
+        if let Some(sender) = self.sender(id) {
+            sender.close();
+        }
+    }
+
+    pub(crate) fn closed(&self, id: LocalId) {
+        self.stop_sources(id);
+        self.0.senders.lock().retain(|s| s.id != id);
+    }
+
+    /// Everything ends: threads that wait for the connection return.
+    pub(crate) fn shut(&self) {
+        self.0.senders.lock().iter().for_each(|s| s.close());
+        self.tx().shut(std::io::ErrorKind::NotConnected);
+        self.0.fd.shutdown();
+    }
+}
+
+/// A named thread with a small stack.
+pub(crate) fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    const STACK: usize = 256 * 1024;
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(STACK)
+        .spawn(f)
+        .map(drop)
+        .map_err(|e| Error::Local("start a thread", e))
+}

@@ -1,0 +1,204 @@
+//! Sink: where a channel's data goes. Written straight from the slab it was received into; what
+//! the sink would not take waits here, bounded by the channel's window.
+//!
+//! Only the receiving thread touches a sink.
+
+use crate::fd::Fd;
+use crate::slab::{Held, Slab, worth_copying};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// Pieces in one gathering write: a slab of 32 KiB packets.
+const PIECES: usize = 16;
+
+enum Out {
+    /// Not known yet: everything waits.
+    Pending,
+    Fd(Fd),
+    /// Taken and dropped: `discard@longhaul`, or the reader is gone.
+    Discard,
+}
+
+/// The consumer of one stream of a channel.
+pub struct Sink {
+    out: Out,
+    queue: VecDeque<Held>,
+    ended: bool,
+    broken: Option<io::Error>,
+}
+
+impl Sink {
+    /// Holds everything until [`Sink::attach`].
+    pub(crate) fn pending() -> Self {
+        Self { out: Out::Pending, queue: VecDeque::new(), ended: false, broken: None }
+    }
+
+    /// Takes and drops everything.
+    pub fn discard() -> Self {
+        Self { out: Out::Discard, ..Self::pending() }
+    }
+
+    /// Writes to `fd`; closes it after the last byte once the peer sent EOF.
+    pub fn fd(fd: Fd) -> Self {
+        Self { out: Out::Fd(fd), ..Self::pending() }
+    }
+
+    /// Becomes `other`, which gets what waited here.
+    pub(crate) fn attach(&mut self, other: Sink) {
+        self.out = other.out;
+    }
+
+    /// Writes the `ranges` of `slab` as far as the sink takes them at once: the bytes taken.
+    /// What is left must be handed to [`Sink::hold`].
+    pub(crate) fn offer(&mut self, slab: &Slab, ranges: &[Range<usize>]) -> usize {
+        let all = ranges.iter().map(Range::len).sum();
+        match &self.out {
+            Out::Discard => all,
+            Out::Fd(fd) if self.queue.is_empty() => {
+                let mut taken = 0;
+                for group in ranges.chunks(PIECES) {
+                    let mut slices = [IoSlice::new(&[]); PIECES];
+                    for (slice, range) in slices.iter_mut().zip(group) {
+                        *slice = IoSlice::new(slab.bytes(range));
+                    }
+                    let slices = slices.get(..group.len()).unwrap_or_default();
+                    let wanted: usize = group.iter().map(Range::len).sum();
+                    match fd.write_now(slices) {
+                        Ok(n) => {
+                            taken += n.unwrap_or(0);
+                            if n != Some(wanted) {
+                                return taken;
+                            }
+                        }
+                        Err(error) => {
+                            self.give_up(error);
+                            return all;
+                        }
+                    }
+                }
+                taken
+            }
+            Out::Pending | Out::Fd(_) => 0,
+        }
+    }
+
+    /// Keeps what [`Sink::offer`] left over: `ranges` after the first `taken` bytes.
+    pub(crate) fn hold(&mut self, slab: &Keep<'_>, ranges: &[Range<usize>], taken: usize) {
+        let mut skip = taken;
+        for range in ranges {
+            let passed = skip.min(range.len());
+            skip -= passed;
+            let left = range.start + passed..range.end;
+            if left.is_empty() {
+                continue;
+            }
+            self.queue.push_back(match slab {
+                Keep::Shared(slab) => Held::Slab(Arc::clone(slab), left),
+                Keep::Copied(slab) => Held::Bytes(slab.bytes(&left).into(), 0),
+            });
+        }
+    }
+
+    /// Writes what waits; the bytes taken, and slabs nobody needs any more.
+    pub(crate) fn drain(&mut self, freed: &mut Vec<Slab>) -> usize {
+        let mut total = 0;
+        while !self.queue.is_empty() {
+            let taken = match &self.out {
+                Out::Pending => 0,
+                Out::Discard => self.queue.iter().map(|held| held.bytes().len()).sum(),
+                Out::Fd(fd) => {
+                    let mut slices = [IoSlice::new(&[]); PIECES];
+                    let mut count = 0;
+                    for (slice, held) in slices.iter_mut().zip(&self.queue) {
+                        *slice = IoSlice::new(held.bytes());
+                        count += 1;
+                    }
+                    match fd.write_now(slices.get(..count).unwrap_or_default()) {
+                        Ok(n) => n.unwrap_or(0),
+                        Err(error) => {
+                            self.give_up(error);
+                            continue;
+                        }
+                    }
+                }
+            };
+            if taken == 0 {
+                break;
+            }
+            total += taken;
+            self.advance(taken, freed);
+        }
+        if self.ended && self.queue.is_empty() {
+            self.close();
+        }
+        total
+    }
+
+    fn advance(&mut self, mut taken: usize, freed: &mut Vec<Slab>) {
+        while let Some(first) = self.queue.front_mut() {
+            let len = first.bytes().len();
+            if taken < len {
+                first.advance(taken);
+                return;
+            }
+            taken -= len;
+            if let Some(Held::Slab(slab, _)) = self.queue.pop_front() {
+                freed.extend(Arc::into_inner(slab));
+            }
+        }
+    }
+
+    /// The reader is gone: what comes from now on is dropped, and credited all the same (C7).
+    fn give_up(&mut self, error: io::Error) {
+        self.out = Out::Discard;
+        self.broken = Some(error);
+    }
+
+    /// Why the sink broke, told once.
+    pub(crate) fn take_error(&mut self) -> Option<io::Error> {
+        self.broken.take()
+    }
+
+    /// No more data will come: the descriptor is closed once all is written.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+        if self.queue.is_empty() {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        if matches!(self.out, Out::Fd(_)) {
+            self.out = Out::Discard;
+        }
+    }
+
+    /// Whether data waits.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// The descriptor to be polled for room.
+    pub(crate) fn waits_for(&self) -> Option<BorrowedFd<'_>> {
+        match &self.out {
+            Out::Fd(fd) if !self.queue.is_empty() => Some(fd.as_fd()),
+            _ => None,
+        }
+    }
+}
+
+/// How leftovers of a slab are kept.
+pub(crate) enum Keep<'a> {
+    /// In place, the slab shared.
+    Shared(Arc<Slab>),
+    /// A little, copied.
+    Copied(&'a Slab),
+}
+
+/// Whether leftovers of this many bytes need the slab itself.
+pub(crate) fn needs_slab(bytes: usize) -> bool {
+    !worth_copying(bytes)
+}

@@ -1,0 +1,161 @@
+//! Source: where a channel's data comes from; its thread runs the whole send path.
+//!
+//! ```text
+//! credit   wait until the peer's window has room
+//! read     one system call into the data areas of a pooled batch
+//! finish   channel-data heads in front of the data
+//! stage -> seal -> done -> flush   (tx)
+//! ```
+//! With no idle core nothing is handed over: this thread seals and writes, too.
+
+use crate::error::Error;
+use crate::fd::Fd;
+use crate::session::Session;
+use crate::sync::{Arc, Condvar, Lock, wait_until};
+use packet::batch::SLOTS;
+use packet::layout::DATA;
+use proto::channel::{Grant, LocalId};
+use proto::window;
+use std::io::{self, IoSliceMut};
+
+/// A whole batch of full packets.
+const BATCH: usize = SLOTS * DATA;
+
+/// Where bytes come from.
+pub enum Source {
+    /// Read until its end.
+    Fd(Fd),
+    /// As many zero bytes as the peer takes: `zeros@longhaul`.
+    Zeros,
+}
+
+/// How a source ended.
+#[derive(Debug)]
+pub enum SourceEnd {
+    /// The descriptor's end.
+    Eof,
+    /// The channel closed or nobody wants more: the rest was not read.
+    Unwanted,
+    /// Reading failed.
+    Failed(io::Error),
+    /// The connection is over.
+    Lost(Error),
+}
+
+struct Credit {
+    window: window::Send,
+    closed: bool,
+}
+
+/// The peer's side of a channel, as sources see it: how much it still takes.
+pub(crate) struct Sender {
+    pub(crate) id: LocalId,
+    remote: u32,
+    max_packet: usize,
+    credit: Lock<Credit>,
+    changed: Condvar,
+}
+
+impl Sender {
+    pub(crate) fn new(id: LocalId, grant: Grant) -> Self {
+        Self {
+            id,
+            remote: grant.remote,
+            max_packet: usize::try_from(grant.max_packet).unwrap_or(DATA).min(DATA),
+            credit: Lock::new(Credit { window: window::Send::new(grant.window), closed: false }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// WINDOW_ADJUST came; beyond 2^32 - 1 is the peer's fault (RFC 4254 section 5.2, C1).
+    pub(crate) fn add(&self, bytes: u32) -> Result<(), window::Overflow> {
+        self.credit.lock().window.add(bytes)?;
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// No more data may be sent on this channel.
+    pub(crate) fn close(&self) {
+        self.credit.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for credit and takes up to `wanted` of it; `None` once closed.
+    fn take(&self, wanted: usize) -> Option<usize> {
+        let ready = |c: &mut Credit| c.closed || c.window.credit() > 0;
+        let mut credit = wait_until(&self.changed, self.credit.lock(), ready);
+        if credit.closed {
+            return None;
+        }
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
+        usize::try_from(credit.window.take(wanted)).ok()
+    }
+
+    fn put_back(&self, bytes: usize) {
+        self.credit.lock().window.put_back(u32::try_from(bytes).unwrap_or(0));
+    }
+}
+
+/// Sends until the source or the channel ends.
+pub(crate) fn run(
+    session: &Session,
+    sender: &Arc<Sender>,
+    source: &Source,
+    code: Option<u32>,
+) -> SourceEnd {
+    loop {
+        match turn(session, sender, source, code) {
+            Ok(None) => {}
+            Ok(Some(end)) => return end,
+            Err(error) => return SourceEnd::Lost(error),
+        }
+    }
+}
+
+/// One batch from source to socket.
+fn turn(
+    session: &Session,
+    sender: &Sender,
+    source: &Source,
+    code: Option<u32>,
+) -> Result<Option<SourceEnd>, Error> {
+    // Credit is shared with the channel's other streams: none is reserved while nothing comes.
+    if let Source::Fd(fd) = source
+        && let Err(error) = fd.wait_readable()
+    {
+        return Ok(Some(SourceEnd::Failed(error)));
+    }
+    let Some(credit) = sender.take(BATCH) else { return Ok(Some(SourceEnd::Unwanted)) };
+    let Some(mut batch) = session.tx().pool().bulk() else {
+        return Err(Error::Closed);
+    };
+    let filled = {
+        let mut areas: [IoSliceMut<'_>; SLOTS] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        let count = batch.areas(credit, sender.max_packet, &mut areas);
+        read(source, areas.get_mut(..count).unwrap_or_default())
+    };
+    let filled = match filled {
+        Ok(filled) if filled > 0 => filled,
+        ended => {
+            sender.put_back(credit);
+            session.tx().pool().put(batch);
+            return Ok(Some(ended.map_or_else(SourceEnd::Failed, |_| SourceEnd::Eof)));
+        }
+    };
+    if filled < credit {
+        sender.put_back(credit - filled);
+    }
+    batch.finish(filled, sender.max_packet, sender.remote, code);
+    session.send(batch)?;
+    Ok(None)
+}
+
+fn read(source: &Source, areas: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    match source {
+        Source::Fd(fd) => fd.read(areas),
+        Source::Zeros => {
+            areas.iter_mut().for_each(|area| area.fill(0));
+            Ok(areas.iter().map(|area| area.len()).sum())
+        }
+    }
+}

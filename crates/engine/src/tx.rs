@@ -1,0 +1,343 @@
+//! Tx: staged batches to the socket, in order (RFC 4253 section 6).
+//!
+//! ```text
+//! stage   any thread     stamps numbers under one lock, takes the next place in the order queue
+//! seal    worker/caller  one pass over the batch, in place, under the key it was staged with
+//! done    worker/caller  puts the sealed batch into its place
+//! flush   whoever can    pops what is ready in order, one gathering write
+//! ```
+//! Numbers are given once and in order (P1), wire order is stamp order whoever seals first (P3),
+//! and a rekey flushes nothing: key and numbers travel with the batch (P4). A thread that only
+//! may not wait (the receiver, answering) leaves what the socket does not take to the tx thread,
+//! so that two peers that both send at full speed never wait for each other.
+
+use crate::error::Error;
+use crate::fd::Fd;
+use crate::sync::{Arc, Condvar, Lock, wait_until};
+use packet::{Batch, SealKey, Stamp, batch::SLOTS};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+
+/// Batches between stage and socket. More than the pool holds, so bulk never waits here.
+const RING: usize = 64;
+
+/// A place in the order queue, and the key the batch in it is to be sealed under.
+pub(crate) struct Ticket {
+    place: u64,
+    key: Arc<SealKey>,
+}
+
+/// Numbers, key and queue: everything that must change together.
+struct Order {
+    next: Stamp,
+    key: Arc<SealKey>,
+    /// Bulk is held between our KEXINIT and our NEWKEYS (RFC 4253 section 7.1, B2).
+    fenced: bool,
+    since_newkeys: u64,
+    rekey_after: u64,
+    ring: VecDeque<Option<Batch>>,
+    head: u64,
+    broken: Option<io::ErrorKind>,
+}
+
+impl Order {
+    fn full(&self) -> bool {
+        self.ring.len() >= RING
+    }
+
+    fn stamp(&mut self, batch: &mut Batch) -> Ticket {
+        self.next = batch.stamp(self.next, self.key.layout());
+        self.since_newkeys = self.since_newkeys.saturating_add(batch.payload());
+        self.push(None)
+    }
+
+    fn push(&mut self, batch: Option<Batch>) -> Ticket {
+        let place = self.head + self.ring.len() as u64;
+        self.ring.push_back(batch);
+        Ticket { place, key: Arc::clone(&self.key) }
+    }
+
+    fn pop_ready(&mut self) -> Option<Batch> {
+        let batch = self.ring.front_mut()?.take()?;
+        self.ring.pop_front();
+        self.head += 1;
+        Some(batch)
+    }
+}
+
+/// What is being written.
+struct Writer {
+    batches: VecDeque<Batch>,
+    /// Bytes of the first batch that are already out.
+    skip: usize,
+}
+
+/// How far a flush goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// The caller may wait for the socket.
+    Wait,
+    /// The caller must go on receiving; the tx thread finishes.
+    Now,
+}
+
+/// The sending half of a connection.
+pub(crate) struct Tx {
+    fd: Arc<Fd>,
+    order: Lock<Order>,
+    /// Room in the ring, end of a fence, or the end of everything.
+    moved: Condvar,
+    writer: Lock<Writer>,
+    leftover: Lock<bool>,
+    leftover_there: Condvar,
+    pool: crate::pool::Pool,
+}
+
+impl Tx {
+    /// A sending half over `fd`, unprotected until the first [`Tx::rekey`].
+    pub(crate) fn new(fd: Arc<Fd>) -> Self {
+        Self {
+            fd,
+            order: Lock::new(Order {
+                next: Stamp::default(),
+                key: Arc::new(SealKey::plain()),
+                fenced: false,
+                since_newkeys: 0,
+                rekey_after: u64::MAX,
+                ring: VecDeque::with_capacity(RING),
+                head: 0,
+                broken: None,
+            }),
+            moved: Condvar::new(),
+            writer: Lock::new(Writer { batches: VecDeque::with_capacity(RING), skip: 0 }),
+            leftover: Lock::new(false),
+            leftover_there: Condvar::new(),
+            pool: crate::pool::Pool::new(),
+        }
+    }
+
+    /// The pool that bulk batches come from and return to.
+    pub(crate) fn pool(&self) -> &crate::pool::Pool {
+        &self.pool
+    }
+
+    /// Gives a bulk batch its numbers; waits while a key exchange holds bulk back. The second
+    /// value says that the key has now sealed as much as it should: start a rekey.
+    pub(crate) fn stage(&self, batch: &mut Batch) -> Result<(Ticket, bool), Error> {
+        let order = self.order.lock();
+        let mut order =
+            wait_until(&self.moved, order, |o| (!o.fenced && !o.full()) || o.broken.is_some());
+        order.check()?;
+        let ticket = order.stamp(batch);
+        let due = order.since_newkeys >= order.rekey_after;
+        if due {
+            // Asked for once; the next NEWKEYS sets it again.
+            order.rekey_after = u64::MAX;
+        }
+        Ok((ticket, due))
+    }
+
+    /// Stages and seals one message; never waits. During a key exchange the state machine holds
+    /// back what may not leave, so the fence is not asked here.
+    pub(crate) fn message(&self, payload: &[u8]) -> Result<(), Error> {
+        let mut batch = Batch::message(payload);
+        let ticket = {
+            let mut order = self.order.lock();
+            order.check()?;
+            order.stamp(&mut batch)
+        };
+        self.seal(ticket, batch)
+    }
+
+    /// Stages one message unless a key exchange is running; whether it was.
+    pub(crate) fn message_unless_fenced(&self, payload: &[u8]) -> Result<bool, Error> {
+        let mut batch = self.pool.small(payload);
+        let ticket = {
+            let mut order = self.order.lock();
+            order.check()?;
+            if order.fenced {
+                return Ok(false);
+            }
+            order.stamp(&mut batch)
+        };
+        self.seal(ticket, batch)?;
+        Ok(true)
+    }
+
+    /// Bytes outside the packet protocol: the identification string.
+    pub(crate) fn raw(&self, bytes: &[u8]) {
+        let batch = Batch::raw(bytes);
+        self.order.lock().push(Some(batch));
+    }
+
+    /// Seals a staged batch and puts it into its place.
+    pub(crate) fn seal(&self, ticket: Ticket, mut batch: Batch) -> Result<(), Error> {
+        if let Err(error) = ticket.key.seal(&mut batch) {
+            self.shut(io::ErrorKind::Other);
+            return Err(error.into());
+        }
+        self.done(ticket, batch);
+        Ok(())
+    }
+
+    fn done(&self, ticket: Ticket, batch: Batch) {
+        let mut order = self.order.lock();
+        let index = usize::try_from(ticket.place.wrapping_sub(order.head)).unwrap_or(usize::MAX);
+        if let Some(place) = order.ring.get_mut(index) {
+            *place = Some(batch);
+        }
+    }
+
+    /// From here on bulk waits, until [`Tx::rekey`].
+    pub(crate) fn fence(&self) {
+        self.order.lock().fenced = true;
+    }
+
+    /// Everything staged from here on is sealed with `key` (directly after our NEWKEYS).
+    pub(crate) fn rekey(&self, key: SealKey, reset_seq: bool, rekey_after: u64) {
+        let mut order = self.order.lock();
+        order.next = order.next.rekeyed(reset_seq);
+        order.key = Arc::new(key);
+        order.fenced = false;
+        order.since_newkeys = 0;
+        order.rekey_after = rekey_after;
+        drop(order);
+        self.moved.notify_all();
+    }
+
+    /// Writes what is ready. Whoever holds the writer looks again after letting go, so a batch
+    /// that another thread put in meanwhile is never left behind.
+    pub(crate) fn flush(&self, flush: Flush) -> Result<(), Error> {
+        loop {
+            let Some(mut writer) = self.writer.try_lock() else { return Ok(()) };
+            let left = self.write_ready(&mut writer, flush)?;
+            drop(writer);
+            if left {
+                self.leave_to_tx_thread();
+                return Ok(());
+            }
+            if !self.head_ready() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes in order until nothing is ready; whether something is left because the socket is
+    /// full and we may not wait.
+    fn write_ready(&self, writer: &mut Writer, flush: Flush) -> Result<bool, Error> {
+        loop {
+            self.take_ready(writer);
+            if writer.batches.is_empty() {
+                return Ok(false);
+            }
+            match self.write_some(writer, flush) {
+                Ok(true) => {}
+                Ok(false) => return Ok(true),
+                Err(e) => {
+                    self.shut(e.kind());
+                    return Err(Error::Local("write to the connection", e));
+                }
+            }
+        }
+    }
+
+    fn take_ready(&self, writer: &mut Writer) {
+        // One bulk batch fills a write; small ones leave together.
+        let mut packets: usize = writer.batches.iter().map(Batch::len).sum();
+        if packets >= SLOTS {
+            return;
+        }
+        let mut order = self.order.lock();
+        while packets < SLOTS {
+            let Some(batch) = order.pop_ready() else { break };
+            packets += batch.len();
+            writer.batches.push_back(batch);
+        }
+        let room = !order.full();
+        drop(order);
+        if room {
+            self.moved.notify_all();
+        }
+    }
+
+    /// One gathering write; false when the socket is full and we may not wait.
+    fn write_some(&self, writer: &mut Writer, flush: Flush) -> io::Result<bool> {
+        let written = {
+            let mut slices = [IoSlice::new(&[]); SLOTS];
+            let mut count = 0;
+            let mut skip = writer.skip;
+            for batch in &writer.batches {
+                count += batch.sealed(skip, slices.get_mut(count..).unwrap_or_default());
+                skip = 0;
+            }
+            let slices = slices.get(..count).unwrap_or_default();
+            match flush {
+                Flush::Wait => Some(self.fd.write(slices)?),
+                Flush::Now => self.fd.write_now(slices)?,
+            }
+        };
+        let Some(written) = written else { return Ok(false) };
+        self.retire(writer, written);
+        Ok(true)
+    }
+
+    /// Returns written batches to the pool.
+    fn retire(&self, writer: &mut Writer, written: usize) {
+        writer.skip += written;
+        while let Some(first) = writer.batches.front() {
+            let len = first.sealed_len();
+            if writer.skip < len {
+                break;
+            }
+            writer.skip -= len;
+            if let Some(batch) = writer.batches.pop_front() {
+                self.pool.put(batch);
+            }
+        }
+    }
+
+    fn head_ready(&self) -> bool {
+        matches!(self.order.lock().ring.front(), Some(Some(_)))
+    }
+
+    fn leave_to_tx_thread(&self) {
+        *self.leftover.lock() = true;
+        self.leftover_there.notify_one();
+    }
+
+    /// The tx thread: writes what others may not wait for, and in threaded folds everything.
+    pub(crate) fn run(&self) -> Result<(), Error> {
+        loop {
+            let mut left = wait_until(&self.leftover_there, self.leftover.lock(), |left| *left);
+            *left = false;
+            drop(left);
+            if self.order.lock().broken.is_some() {
+                return Ok(());
+            }
+            let mut writer = self.writer.lock();
+            self.write_ready(&mut writer, Flush::Wait)?;
+        }
+    }
+
+    /// Wakes the tx thread to write what is ready.
+    pub(crate) fn wake(&self) {
+        self.leave_to_tx_thread();
+    }
+
+    /// Nothing more can be sent: every waiting thread returns with an error.
+    pub(crate) fn shut(&self, why: io::ErrorKind) {
+        self.order.lock().broken.get_or_insert(why);
+        self.moved.notify_all();
+        self.pool.shut();
+        self.leave_to_tx_thread();
+    }
+}
+
+impl Order {
+    fn check(&self) -> Result<(), Error> {
+        match self.broken {
+            None => Ok(()),
+            Some(kind) => Err(Error::Local("write to the connection", kind.into())),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Why there is no logged-in connection: what, why, and what the user can do about it.
+
+use std::io;
+
+/// Errors of connecting and logging in.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The name has no address.
+    #[error("could not resolve hostname {host}: {why}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// The resolver's words.
+        why: io::Error,
+    },
+    /// No address answered.
+    #[error("connect to host {host} port {port}: {why}")]
+    Connect {
+        /// The name.
+        host: String,
+        /// The port.
+        port: u16,
+        /// What the last address gave.
+        why: io::Error,
+    },
+    /// A socket option that the user asked for does not work here.
+    #[error("{option}: {why}")]
+    Option {
+        /// The keyword.
+        option: &'static str,
+        /// Why not.
+        why: io::Error,
+    },
+    /// The ProxyCommand did not start.
+    #[error("proxy command: {0}")]
+    Proxy(io::Error),
+    /// A file the user named cannot be read.
+    #[error("{path}: {why}")]
+    File {
+        /// Its path.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Conf(#[from] conf::Error),
+    /// The connection failed, or its peer misbehaved.
+    #[error("{host}{}{source}", if host.is_empty() { "" } else { ": " })]
+    Engine {
+        /// The host, once known.
+        host: String,
+        /// What failed.
+        source: engine::Error,
+    },
+    /// The server knows none of our keys.
+    #[error("{user}@{host}: permission denied ({methods})")]
+    Denied {
+        /// The user at the other end.
+        user: String,
+        /// The host.
+        host: String,
+        /// What the server would take.
+        methods: String,
+    },
+}
+
+impl From<engine::Error> for Error {
+    fn from(source: engine::Error) -> Self {
+        Self::Engine { host: String::new(), source }
+    }
+}
+
+impl From<proto::Error> for Error {
+    fn from(error: proto::Error) -> Self {
+        match error {
+            proto::Error::Auth(proto::auth::Failed::Denied { methods }) => {
+                Self::Denied { user: String::new(), host: String::new(), methods }
+            }
+            other => engine::Error::from(other).into(),
+        }
+    }
+}
+
+impl Error {
+    /// Fills in whom it was about.
+    pub(crate) fn at(self, at_user: &str, at_host: &str) -> Self {
+        match self {
+            Self::Denied { methods, .. } => {
+                Self::Denied { user: at_user.to_owned(), host: at_host.to_owned(), methods }
+            }
+            Self::Engine { source, .. } => Self::Engine { host: at_host.to_owned(), source },
+            other => other,
+        }
+    }
+
+    /// What the user can do, if that is worth a line.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Denied { methods, .. } if !methods.split(',').any(|m| m == "publickey") => Some(
+                "the server does not accept public keys, and lhssh offers nothing else yet".into(),
+            ),
+            Self::Denied { .. } => Some(
+                "no key was accepted; see which were tried with -v, name one with -i, \
+                 or append its .pub line to ~/.ssh/authorized_keys there"
+                    .into(),
+            ),
+            Self::Connect { why, .. } if why.kind() == io::ErrorKind::TimedOut => {
+                Some("raise it with -o ConnectTimeout=SECONDS".into())
+            }
+            Self::Conf(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
