@@ -8,6 +8,7 @@ CARGO ?= cargo
 # Tests and the programs that the interop tests start share one profile, so that the crypto
 # library, two minutes of C and assembly, is compiled once.
 PROFILE ?= dev
+BIN_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .PHONY: all setup demo test bench check deny clean
 all:
@@ -23,7 +24,7 @@ demo: setup
 
 test: setup
 	$(CARGO) build --profile $(PROFILE) --workspace --bins
-	$(CARGO) test --profile $(PROFILE) --workspace --no-fail-fast
+	LONGHAUL_BIN_DIR=target/$(BIN_DIR) $(CARGO) test --profile $(PROFILE) --workspace --no-fail-fast
 
 bench: setup
 	$(CARGO) build --release --bins

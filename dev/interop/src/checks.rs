@@ -1,0 +1,267 @@
+//! Checks: what a client and a server must do together, whoever they are.
+
+use crate::client::Client;
+use crate::lab::{Lab, program};
+use crate::run::{Input, Outcome, Output, run};
+use crate::server::{Kind, Server};
+use anyhow::{Context, Result, ensure};
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(600);
+
+/// A client and the server it talks to.
+pub struct Pair {
+    /// Keys and files.
+    pub lab: Lab,
+    /// The client's program.
+    pub client: Client,
+    /// The running server.
+    pub server: Server,
+    /// More words for the client.
+    pub args: Vec<String>,
+    /// The user key's type.
+    pub key: &'static str,
+}
+
+impl Pair {
+    /// Starts the server; nothing when one of the two cannot run here.
+    pub fn start(client: Client, server: Kind) -> Option<Self> {
+        Self::with(client, server, &[], &[])
+    }
+
+    /// The same with more words for the client and more lines for the server's configuration.
+    pub fn with(client: Client, server: Kind, args: &[&str], config: &[&str]) -> Option<Self> {
+        if !client.available() || !server.available() {
+            return None;
+        }
+        let made = Lab::new().and_then(|lab| Ok((Server::start(&lab, server, config)?, lab)));
+        match made {
+            Ok((server, lab)) => {
+                let args = args.iter().map(|word| (*word).to_owned()).collect();
+                Some(Self { lab, client, server, args, key: "ed25519" })
+            }
+            Err(why) => panicked(&why),
+        }
+    }
+
+    /// Runs a check and panics, with both ends' words, when it fails.
+    pub fn must(&self, check: impl FnOnce(&Self) -> Result<()>) {
+        if let Err(why) = check(self) {
+            let (client, server) = (self.client, self.server.kind);
+            panicked(&why.context(format!("{client:?} to {server:?}: {}", self.server.log())))
+        }
+    }
+
+    /// The client's command for `remote`.
+    pub fn command(&self, remote: &str) -> Result<Command> {
+        let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+        self.client.command(&self.lab, &self.server, self.key, &args, remote)
+    }
+
+    fn run(&self, remote: &str, input: Input) -> Result<Outcome> {
+        run(self.command(remote)?, input, Output::Keep, SHORT)
+    }
+}
+
+#[expect(clippy::panic, reason = "tests fail by panicking")]
+fn panicked(why: &anyhow::Error) -> ! {
+    panic!("{why:#}")
+}
+
+fn done(outcome: &Outcome) -> Result<()> {
+    ensure!(outcome.status == 0, "status {}: {}", outcome.status, outcome.stderr);
+    Ok(())
+}
+
+/// A short transfer there and back: `cat` returns what it was sent and ends at end of file.
+pub fn echo(pair: &Pair) -> Result<()> {
+    const SIZE: u64 = 300_000;
+    let outcome =
+        run(pair.command("cat")?, Input::Stream(SIZE, 1), Output::Compare(SIZE, 1), SHORT)?;
+    done(&outcome)
+}
+
+/// The command's exit status is the client's.
+pub fn exit_status(pair: &Pair) -> Result<()> {
+    for status in [0, 1, 7, 254] {
+        let outcome = pair.run(&format!("exit {status}"), Input::Empty)?;
+        ensure!(outcome.status == status, "{} instead of {status}", outcome.status);
+    }
+    Ok(())
+}
+
+/// A command that a signal ended is no success. ssh says 255, others 128 and the number.
+pub fn killed_by_a_signal(pair: &Pair) -> Result<()> {
+    let outcome = pair.run("kill -TERM $$", Input::Empty)?;
+    ensure!([143, 255].contains(&outcome.status), "status {}", outcome.status);
+    Ok(())
+}
+
+/// stdout and stderr arrive apart, whole, and in order each.
+pub fn stderr_apart(pair: &Pair) -> Result<()> {
+    let script = "i=0; while [ $i -lt 2000 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done";
+    let outcome = pair.run(script, Input::Empty)?;
+    done(&outcome)?;
+    let lines = |word: &str| (0..2000).map(|i| format!("{word} {i}\n")).collect::<String>();
+    ensure!(outcome.stdout == lines("out").into_bytes(), "stdout is not what was written");
+    // Some clients, dbclient for one, have a word of their own to say first.
+    let exact = matches!(pair.client, Client::Ours | Client::OpenSsh);
+    let whole = if exact {
+        outcome.stderr == lines("err")
+    } else {
+        outcome.stderr.ends_with(&lines("err"))
+    };
+    ensure!(whole, "stderr is not what was written");
+    Ok(())
+}
+
+/// End of file on stdin closes one direction only: the answer comes after it.
+pub fn half_close(pair: &Pair) -> Result<()> {
+    let outcome =
+        pair.run("cat >/dev/null; sleep 0.3; echo after", Input::Bytes(vec![7; 100_000]))?;
+    done(&outcome)?;
+    ensure!(outcome.stdout == b"after\n", "{:?}", outcome.stdout);
+    Ok(())
+}
+
+/// A command that ends while its stdin is open ends the client.
+pub fn end_with_stdin_open(pair: &Pair) -> Result<()> {
+    let outcome = pair.run("echo here; exit 3", Input::Held)?;
+    ensure!(outcome.status == 3 && outcome.stdout == b"here\n", "{outcome:?}");
+    Ok(())
+}
+
+/// A command that stops reading does not hang a client that has more to send.
+pub fn reader_gone(pair: &Pair) -> Result<()> {
+    let outcome = pair.run("head -c 100000 | wc -c; exit 4", Input::Stream(64 << 20, 1))?;
+    ensure!(outcome.status == 4, "{} {}", outcome.status, outcome.stderr);
+    ensure!(String::from_utf8_lossy(&outcome.stdout).trim() == "100000", "{:?}", outcome.stdout);
+    Ok(())
+}
+
+/// The client ends when nobody reads its stdout any more.
+pub fn consumer_gone(pair: &Pair) -> Result<()> {
+    let mut command = pair.command("yes")?;
+    let (reader, writer) = std::io::pipe()?;
+    let mut child = command.stdin(Stdio::null()).stdout(writer).spawn()?;
+    drop(command); // holds the pipe's writing end too
+    std::thread::sleep(Duration::from_millis(500));
+    drop(reader);
+    crate::run::wait(&mut child, SHORT).map(drop)
+}
+
+/// A command line longer than a packet of 32 KiB.
+pub fn long_command(pair: &Pair) -> Result<()> {
+    let word = "x".repeat(100_000);
+    let outcome = pair.run(&format!("printf %s {word} | wc -c"), Input::Empty)?;
+    done(&outcome)?;
+    ensure!(String::from_utf8_lossy(&outcome.stdout).trim() == "100000", "{:?}", outcome.stdout);
+    Ok(())
+}
+
+/// `size` bytes to the server, compared there.
+pub fn upload(pair: &Pair, size: u64) -> Result<()> {
+    let check = format!("{} check {size} 2", program("lhgen")?.display());
+    let outcome = run(pair.command(&check)?, Input::Stream(size, 2), Output::Keep, LONG)?;
+    done(&outcome).context("upload")?;
+    let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    ensure!(said == format!("ok {size}\n"), "upload: {said} {}", outcome.stderr);
+    Ok(())
+}
+
+/// `size` bytes from the server, compared here.
+pub fn download(pair: &Pair, size: u64) -> Result<()> {
+    let make = format!("{} make {size} 3", program("lhgen")?.display());
+    let outcome = run(pair.command(&make)?, Input::Empty, Output::Compare(size, 3), LONG)?;
+    done(&outcome).context("download")
+}
+
+/// `size` bytes each way at once, compared here.
+pub fn both_ways(pair: &Pair, size: u64) -> Result<()> {
+    let outcome =
+        run(pair.command("cat")?, Input::Stream(size, 4), Output::Compare(size, 4), LONG)?;
+    done(&outcome).context("both ways")
+}
+
+/// Several sessions at once do not disturb each other.
+pub fn side_by_side(pair: &Pair) -> Result<()> {
+    std::thread::scope(|scope| {
+        let sessions: Vec<_> = (0..8).map(|_| scope.spawn(|| both_ways(pair, 4 << 20))).collect();
+        let mut ended = sessions.into_iter().map(|one| one.join());
+        ended.try_for_each(|one| one.unwrap_or_else(|_| Err(anyhow::anyhow!("panicked"))))
+    })
+}
+
+/// The command's whole output is `want`.
+pub fn says(pair: &Pair, remote: &str, want: &str) -> Result<()> {
+    let outcome = pair.run(remote, Input::Empty)?;
+    done(&outcome)?;
+    let said = String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
+    ensure!(said == want, "said {said:?}, not {want:?}: {}", outcome.stderr);
+    Ok(())
+}
+
+/// There is no session: status 255, nothing on stdout, a reason on stderr.
+pub fn refused(pair: &Pair) -> Result<()> {
+    let outcome = pair.run("echo in", Input::Empty)?;
+    let quiet = outcome.stdout.is_empty() && !outcome.stderr.is_empty();
+    ensure!(outcome.status == 255 && quiet, "{outcome:?}");
+    Ok(())
+}
+
+/// The server's processes are killed in mid-stream: status 255 and a reason, no hang.
+pub fn server_killed(pair: &Pair) -> Result<()> {
+    // The session kills its parent, the server's process for this connection, and goes on.
+    let remote = "(sleep 1; kill -KILL $PPID) & exec yes";
+    let (reader, writer) = std::io::pipe()?;
+    let mut command = pair.command(remote)?;
+    let drain = std::thread::spawn(move || std::io::copy(&mut &reader, &mut std::io::sink()));
+    let mut child = command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn()?;
+    drop(command);
+    let status = crate::run::wait(&mut child, SHORT)?;
+    let taken = drain.join().map_err(|_| anyhow::anyhow!("the reader"))??;
+    let mut said = String::new();
+    child.stderr.take().context("stderr")?.read_to_string(&mut said)?;
+    ensure!(taken > 0, "nothing arrived before: {said}");
+    ensure!(status.code() == Some(255) && !said.is_empty(), "{status}: {said:?}");
+    Ok(())
+}
+
+/// One way to behave, by name.
+pub type Check = (&'static str, fn(&Pair) -> Result<()>);
+
+/// What every pair must do.
+pub const BASICS: &[Check] = &[
+    ("echo", echo),
+    ("exit status", exit_status),
+    ("stderr apart", stderr_apart),
+    ("half close", half_close),
+    ("end with stdin open", end_with_stdin_open),
+];
+
+/// What ssh does and lhssh must do too, with any of the two servers.
+pub const LIKE_SSH: &[Check] = &[
+    ("killed by a signal", killed_by_a_signal),
+    ("reader gone", reader_gone),
+    ("consumer gone", consumer_gone),
+    ("long command", long_command),
+    ("side by side", side_by_side),
+];
+
+impl Pair {
+    /// Runs all of `checks`, so that one failure does not hide another.
+    pub fn must_all(&self, checks: &[Check]) {
+        let failed = |(name, check): &Check| match check(self) {
+            Ok(()) => None,
+            Err(why) => Some(format!("{name}: {why:#}")),
+        };
+        let failures: Vec<String> = checks.iter().filter_map(failed).collect();
+        self.must(|_| {
+            ensure!(failures.is_empty(), "{}", failures.join("\n"));
+            Ok(())
+        });
+    }
+}

@@ -1,0 +1,116 @@
+//! Run: one client process with all three streams attended to and a deadline.
+
+use crate::stream;
+use anyhow::{Context, Result, bail};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+/// What the client reads.
+pub enum Input {
+    /// Nothing: end of file at once.
+    Empty,
+    /// These bytes, then end of file.
+    Bytes(Vec<u8>),
+    /// So many bytes of the test stream of a seed.
+    Stream(u64, u64),
+    /// Nothing, and no end of file until the client ends.
+    Held,
+}
+
+/// What is done with what the client writes.
+#[derive(Clone, Copy)]
+pub enum Output {
+    /// Kept.
+    Keep,
+    /// Compared with so many bytes of the test stream of a seed.
+    Compare(u64, u64),
+}
+
+/// How a client ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its exit status; 128 and the signal's number if a signal ended it.
+    pub status: i32,
+    /// What it wrote, if it was kept.
+    pub stdout: Vec<u8>,
+    /// What it wrote to stderr.
+    pub stderr: String,
+}
+
+/// Runs `command` to its end, or fails when it takes longer than `limit`.
+pub fn run(mut command: Command, input: Input, output: Output, limit: Duration) -> Result<Outcome> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    let stdin = child.stdin.take().context("stdin")?;
+    let stdout = child.stdout.take().context("stdout")?;
+    let mut stderr = child.stderr.take().context("stderr")?;
+    let feeding = feed(stdin, input);
+    let taking = thread::spawn(move || take(stdout, output));
+    let complaints = thread::spawn(move || {
+        let mut text = Vec::new();
+        stderr.read_to_end(&mut text).map(|_| String::from_utf8_lossy(&text).into_owned())
+    });
+    let ended = wait(&mut child, limit);
+    drop(feeding); // a held stdin is let go; a feeder ends with its pipe
+    let stderr = complaints.join().map_err(|_| anyhow::anyhow!("stderr's reader"))??;
+    let status = ended.with_context(|| format!("{command:?}: {stderr}"))?;
+    let stdout = taking.join().map_err(|_| anyhow::anyhow!("stdout's reader"))?;
+    let stdout = stdout.with_context(|| format!("what arrived (status {status}): {stderr}"))?;
+    Ok(Outcome { status: code(status), stdout, stderr })
+}
+
+/// What keeps the client's stdin open.
+enum Feeding {
+    Thread(#[expect(dead_code, reason = "kept, not joined")] JoinHandle<()>),
+    Held(#[expect(dead_code, reason = "closed when dropped")] Box<dyn Write>),
+}
+
+fn feed(mut stdin: impl Write + Send + 'static, input: Input) -> Feeding {
+    if let Input::Held = input {
+        return Feeding::Held(Box::new(stdin));
+    }
+    Feeding::Thread(thread::spawn(move || {
+        let done = match input {
+            Input::Empty | Input::Held => Ok(()),
+            Input::Bytes(bytes) => stdin.write_all(&bytes),
+            Input::Stream(size, seed) => stream::make(&mut stdin, size, seed),
+        };
+        // The remote command need not read everything.
+        if let Err(why) = done
+            && why.kind() != ErrorKind::BrokenPipe
+        {
+            eprintln!("feeding: {why}");
+        }
+    }))
+}
+
+fn take(mut stdout: impl Read, output: Output) -> std::io::Result<Vec<u8>> {
+    let mut kept = Vec::new();
+    match output {
+        Output::Keep => stdout.read_to_end(&mut kept).map(|_| kept),
+        Output::Compare(size, seed) => stream::check(&mut stdout, size, seed).map(|()| kept),
+    }
+}
+
+/// Waits for a child, and kills it when it is late.
+pub fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if Instant::now() > deadline {
+            child.kill()?;
+            child.wait()?;
+            bail!("killed after {} s", limit.as_secs());
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+}

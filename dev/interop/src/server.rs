@@ -1,0 +1,160 @@
+//! Server: a real server on a free port of loopback, ended when the value is dropped.
+
+use crate::lab::{KEY_TYPES, Lab, program};
+use crate::need;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Whose server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// lhsshd.
+    Ours,
+    /// OpenSSH's sshd.
+    OpenSsh,
+    /// Dropbear.
+    Dropbear,
+    /// A small server on asyncssh.
+    Asyncssh,
+    /// A small server on paramiko.
+    Paramiko,
+}
+
+impl Kind {
+    /// Whether it can run here; the test is skipped when not.
+    pub fn available(self) -> bool {
+        match self {
+            Self::Ours => true,
+            Self::OpenSsh => need::require(&["sshd", "ssh-keygen"]),
+            Self::Dropbear => need::require(&["dropbear", "unshare"]) && need::require_root(),
+            Self::Asyncssh | Self::Paramiko => {
+                need::have(need::python().exists(), "scripts/venv was not run")
+            }
+        }
+    }
+
+    fn command(self, lab: &Lab, port: u16, config: &[&str]) -> Result<Command> {
+        match self {
+            Self::Ours => sshd(program("lhsshd")?, lab, port, config),
+            Self::OpenSsh => sshd(
+                need::find("sshd").context("sshd")?,
+                lab,
+                port,
+                &[&["UsePAM no"], config].concat(),
+            ),
+            Self::Dropbear => dropbear(lab, port),
+            Self::Asyncssh => Ok(python("asyncssh_server.py", lab, port)),
+            Self::Paramiko => Ok(python("paramiko_server.py", lab, port)),
+        }
+    }
+}
+
+/// A running server.
+pub struct Server {
+    /// Whose it is.
+    pub kind: Kind,
+    /// Where it listens, on 127.0.0.1.
+    pub port: u16,
+    /// Its known_hosts line for every host key.
+    pub known_hosts: PathBuf,
+    log: PathBuf,
+    child: Child,
+}
+
+impl Server {
+    /// Starts one; `config` are more lines for sshd_config, for the servers that have one.
+    pub fn start(lab: &Lab, kind: Kind, config: &[&str]) -> Result<Self> {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let log = lab.path(&format!("server.{port}.log"));
+        let mut command = kind.command(lab, port, config)?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        let child = command.spawn().with_context(|| format!("{command:?}"))?;
+        let known_hosts = lab.know_host(port)?;
+        let mut server = Self { kind, port, known_hosts, log, child };
+        server.wait_until_listening()?;
+        Ok(server)
+    }
+
+    fn wait_until_listening(&mut self) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(15);
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{:?} server ended ({status}): {}", self.kind, self.log());
+            }
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(10));
+        }
+        bail!("{:?} server does not listen: {}", self.kind, self.log())
+    }
+
+    /// The end of what it logged.
+    pub fn log(&self) -> String {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines.get(lines.len().saturating_sub(15)..).unwrap_or_default().join("\n")
+    }
+
+    /// The server's process, to signal it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// lhsshd takes sshd's command line and configuration, so one function starts either.
+fn sshd(program: PathBuf, lab: &Lab, port: u16, more: &[&str]) -> Result<Command> {
+    let mut text = format!(
+        "ListenAddress 127.0.0.1\nPort {port}\nAuthorizedKeysFile {}\nStrictModes no\nPidFile none\n\
+         PermitRootLogin yes\nPasswordAuthentication no\nMaxStartups 100\n",
+        lab.path("authorized_keys").display()
+    );
+    for kind in KEY_TYPES {
+        text += &format!("HostKey {}\n", lab.key(&format!("host_{}", kind.name)).display());
+    }
+    for line in more {
+        text += &format!("{line}\n");
+    }
+    let config = lab.path(&format!("sshd_config.{port}"));
+    fs::write(&config, text)?;
+    let mut command = Command::new(program);
+    command.args(["-D", "-e", "-f"]).arg(config);
+    Ok(command)
+}
+
+/// Dropbear reads ~/.ssh/authorized_keys and nothing else, so it gets a mount namespace in which
+/// ~/.ssh is the test's.
+fn dropbear(lab: &Lab, port: u16) -> Result<Command> {
+    let mine = lab.path("dropbear");
+    fs::create_dir_all(&mine)?;
+    fs::copy(lab.path("authorized_keys"), mine.join("authorized_keys"))?;
+    let home = nix::unistd::User::from_uid(nix::unistd::geteuid())?.context("no user")?.dir;
+    fs::create_dir_all(home.join(".ssh"))?;
+    let script = "chmod 700 $1 && chmod 600 $1/authorized_keys && mount --bind $1 $2 && shift 2 && \
+                  exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh"]).arg(&mine).arg(home.join(".ssh"));
+    command.arg(need::find("dropbear").context("dropbear")?).args(["-F", "-E", "-s", "-r"]);
+    command.arg(lab.key("host_ed25519.dropbear")).arg("-P").arg(lab.path("dropbear.pid"));
+    command.arg("-p").arg(format!("127.0.0.1:{port}"));
+    Ok(command)
+}
+
+fn python(script: &str, lab: &Lab, port: u16) -> Command {
+    let mut command = Command::new(need::python());
+    command.arg(need::root().join("dev/interop/peers").join(script)).arg(port.to_string());
+    command.arg(lab.key("host_ed25519")).arg(lab.path("authorized_keys"));
+    command
+}

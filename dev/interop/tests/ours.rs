@@ -1,0 +1,163 @@
+//! Ours with every peer: how a session behaves.
+
+use interop::checks::{self, BASICS, Check, LIKE_SSH, both_ways};
+use interop::{Client, Kind, Pair};
+
+fn pair(client: Client, server: Kind, checks: &[&[Check]]) {
+    let Some(pair) = Pair::start(client, server) else { return };
+    pair.must_all(&checks.concat());
+}
+
+#[test]
+fn lhssh_to_lhsshd() {
+    pair(Client::Ours, Kind::Ours, &[BASICS, LIKE_SSH]);
+}
+
+#[test]
+fn lhssh_to_openssh() {
+    pair(Client::Ours, Kind::OpenSsh, &[BASICS, LIKE_SSH]);
+}
+
+#[test]
+fn openssh_to_lhsshd() {
+    pair(Client::OpenSsh, Kind::Ours, &[BASICS, LIKE_SSH]);
+}
+
+#[test]
+fn lhssh_to_dropbear() {
+    pair(Client::Ours, Kind::Dropbear, &[BASICS]);
+}
+
+#[test]
+fn lhssh_to_asyncssh() {
+    pair(Client::Ours, Kind::Asyncssh, &[BASICS]);
+}
+
+#[test]
+fn lhssh_to_paramiko() {
+    pair(Client::Ours, Kind::Paramiko, &[BASICS]);
+}
+
+#[test]
+fn dbclient_to_lhsshd() {
+    pair(Client::Dbclient, Kind::Ours, &[BASICS]);
+}
+
+#[test]
+fn plink_to_lhsshd() {
+    pair(Client::Plink, Kind::Ours, &[BASICS]);
+}
+
+#[test]
+fn asyncssh_to_lhsshd() {
+    pair(Client::Asyncssh, Kind::Ours, &[BASICS]);
+}
+
+#[test]
+fn paramiko_to_lhsshd() {
+    pair(Client::Paramiko, Kind::Ours, &[BASICS]);
+}
+
+/// A rekey by either side at the smallest interval, under load in both directions.
+fn rekey(client: Client, server: Kind, by_client: bool, by_server: bool) {
+    // A fast exchange: stock sshd needs a quarter of a second for one of its default's.
+    let kex = "-oKexAlgorithms=curve25519-sha256";
+    let args: &[&str] = if by_client { &[kex, "-oRekeyLimit=64K"] } else { &[kex] };
+    let config: &[&str] = if by_server { &["RekeyLimit 64K"] } else { &[] };
+    let Some(pair) = Pair::with(client, server, args, config) else { return };
+    pair.must(|pair| both_ways(pair, 4 << 20));
+}
+
+#[test]
+fn lhssh_rekeys_openssh_every_64_kib_under_load() {
+    rekey(Client::Ours, Kind::OpenSsh, true, false);
+}
+
+#[test]
+fn openssh_rekeys_lhssh_every_64_kib_under_load() {
+    rekey(Client::Ours, Kind::OpenSsh, false, true);
+}
+
+#[test]
+fn lhsshd_rekeys_openssh_every_64_kib_under_load() {
+    rekey(Client::OpenSsh, Kind::Ours, false, true);
+}
+
+#[test]
+fn openssh_rekeys_lhsshd_every_64_kib_under_load() {
+    rekey(Client::OpenSsh, Kind::Ours, true, false);
+}
+
+#[test]
+fn both_ends_rekey_every_64_kib_under_load() {
+    rekey(Client::Ours, Kind::Ours, true, true);
+    rekey(Client::Ours, Kind::OpenSsh, true, true);
+    rekey(Client::OpenSsh, Kind::Ours, true, true);
+}
+
+#[test]
+fn each_protection_survives_rekeys_by_both_ends() {
+    for options in interop::algorithms::protections() {
+        let mut args: Vec<&str> = options.iter().map(String::as_str).collect();
+        args.push("-oRekeyLimit=256K");
+        let Some(pair) = Pair::with(Client::Ours, Kind::Ours, &args, &["RekeyLimit 300K"]) else {
+            return;
+        };
+        pair.must(|pair| both_ways(pair, 4 << 20));
+    }
+}
+
+/// `environment=` of authorized_keys, and a value longer than most buffers.
+#[test]
+fn an_environment_from_authorized_keys_reaches_the_command() {
+    let Some(pair) = Pair::start(Client::OpenSsh, Kind::Ours) else { return };
+    pair.must(|pair| {
+        let value = "v".repeat(6000);
+        let key = pair.lab.public("user_ed25519")?;
+        let line = format!("environment=\"LONGHAUL={value}\" {key}");
+        std::fs::write(pair.lab.path("authorized_keys"), line)?;
+        checks::says(pair, "printf %s \"$LONGHAUL\" | wc -c", "6000")
+    });
+}
+
+/// `command=` of authorized_keys runs instead of what was asked.
+#[test]
+fn a_forced_command_runs_whatever_was_asked() {
+    let Some(pair) = Pair::start(Client::Ours, Kind::Ours) else { return };
+    pair.must(|pair| {
+        let key = pair.lab.public("user_ed25519")?;
+        let line = format!("restrict,command=\"echo forced $SSH_ORIGINAL_COMMAND\" {key}");
+        std::fs::write(pair.lab.path("authorized_keys"), line)?;
+        checks::says(pair, "asked", "forced asked")
+    });
+}
+
+/// A host key that is not the known one: no session, one line, 255.
+#[test]
+fn lhssh_refuses_a_wrong_host_key() {
+    let Some(pair) = Pair::start(Client::Ours, Kind::OpenSsh) else { return };
+    pair.must(|pair| {
+        let line = format!("[127.0.0.1]:{} {}", pair.server.port, pair.lab.public("user_ed25519")?);
+        std::fs::write(&pair.server.known_hosts, line)?;
+        checks::refused(pair)
+    });
+}
+
+/// A key that authorized_keys does not have: no session, 255.
+#[test]
+fn a_key_that_is_not_authorised_is_refused() {
+    for (client, server) in [(Client::Ours, Kind::OpenSsh), (Client::OpenSsh, Kind::Ours)] {
+        let Some(pair) = Pair::start(client, server) else { return };
+        pair.must(|pair| {
+            std::fs::write(pair.lab.path("authorized_keys"), pair.lab.public("user_rsa")?)?;
+            checks::refused(pair)
+        });
+    }
+}
+
+/// The peer goes in mid-stream: the client says so and ends with 255, it does not hang.
+#[test]
+fn lhssh_ends_when_its_server_is_killed_in_mid_stream() {
+    let Some(pair) = Pair::start(Client::Ours, Kind::Ours) else { return };
+    pair.must(checks::server_killed);
+}
