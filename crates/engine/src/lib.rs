@@ -13,6 +13,7 @@
 pub mod error;
 pub mod fd;
 pub mod link;
+mod meter;
 mod pool;
 mod receiver;
 pub mod route;

@@ -10,7 +10,6 @@ use crate::session::{Plan, Session};
 use crate::tune::Tune;
 use crate::tx::{Flush, Tx};
 use packet::layout::MAX_PACKET;
-use packet::{OpenKey, SealKey};
 use proto::{Connection, Effect, Ident, Outbox, Role, ident};
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,12 +53,10 @@ impl Link {
                 Effect::Fence => {}
                 Effect::Send(payload) => self.tx.message(&payload)?,
                 Effect::SealWith(new) => {
-                    let key = SealKey::new(new.protection, &new.material)?;
-                    self.tx.rekey(key, new.reset_seq, u64::MAX);
+                    self.tx.rekey(&new)?;
                 }
                 Effect::OpenWith(new) => {
-                    let key = OpenKey::new(new.protection, &new.material)?;
-                    self.receiver.rekey(key, new.reset_seq);
+                    self.receiver.rekey(&new)?;
                 }
             }
         }

@@ -11,10 +11,13 @@
 
 use crate::error::Error;
 use crate::fd::{Fd, Wait};
+use crate::meter::Meter;
 use crate::slab::Slab;
 use packet::{Inbound, OpenKey, Stamp};
+use proto::{NewKeys, RekeyLimit};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Packets framed at once: a slab of 16 KiB packets; smaller ones take another turn.
 const SPANS: usize = 32;
@@ -72,6 +75,7 @@ pub(crate) struct Receiver {
     spare: Vec<Slab>,
     inbound: Inbound,
     free: Vec<Vec<Span>>,
+    meter: Meter,
 }
 
 impl Receiver {
@@ -84,6 +88,7 @@ impl Receiver {
             spare: Vec::with_capacity(SPARE),
             inbound: Inbound::new(limit),
             free: Vec::with_capacity(SPARE),
+            meter: Meter::new(),
         }
     }
 
@@ -108,12 +113,15 @@ impl Receiver {
     pub(crate) fn frame(&mut self, limit: usize) -> Result<Option<Spans>, Error> {
         let mut list = self.free.pop().unwrap_or_else(|| Vec::with_capacity(SPANS));
         list.clear();
+        let mut bytes = 0;
         while list.len() < limit.min(SPANS) {
             let Some((stamp, total)) = self.inbound.frame(self.slab.left_after(0))? else { break };
             let start = self.slab.position();
             list.push(Span { stamp, at: start..start + total });
             self.slab.take(total);
+            bytes += total as u64;
         }
+        self.meter.count(bytes, list.len() as u64);
         if list.is_empty() {
             self.free.push(list);
             return Ok(None);
@@ -153,8 +161,25 @@ impl Receiver {
     }
 
     /// Directly after the peer's NEWKEYS.
-    pub(crate) fn rekey(&mut self, key: OpenKey, reset_seq: bool) {
-        self.inbound.rekey(key, reset_seq);
+    pub(crate) fn rekey(&mut self, new: &NewKeys) -> Result<(), Error> {
+        let key = OpenKey::new(new.protection, &new.material)?;
+        self.inbound.rekey(key, new.reset_seq);
+        self.meter.renew(new.protection);
+        Ok(())
+    }
+
+    pub(crate) fn set_rekey_limit(&mut self, limit: RekeyLimit) {
+        self.meter.set_limit(limit);
+    }
+
+    /// The key the peer seals with has served its time: true once.
+    pub(crate) fn rekey_due(&mut self) -> bool {
+        self.meter.is_due()
+    }
+
+    /// How long until it has.
+    pub(crate) fn rekey_in(&self) -> Option<Duration> {
+        self.meter.time_left()
     }
 
     pub(crate) fn fd(&self) -> &Arc<Fd> {

@@ -19,7 +19,6 @@ use crate::slab::Slab;
 use crate::tune::Tune;
 use crate::tx::Flush;
 use crate::workers::Opening;
-use packet::OpenKey;
 use proto::channel::{Grant, LocalId};
 use proto::{Effect, Event, Outbox};
 use rustix::event::{PollFd, PollFlags};
@@ -259,8 +258,7 @@ impl<P: Program> Rx<P> {
     fn after_call(&mut self) -> Result<(), Error> {
         for effect in std::mem::take(&mut self.outbox.effects) {
             if let Effect::OpenWith(new) = effect {
-                let key = OpenKey::new(new.protection, &new.material)?;
-                self.receiver.rekey(key, new.reset_seq);
+                self.receiver.rekey(&new)?;
                 self.session.exchanged();
             }
         }
@@ -312,6 +310,9 @@ impl<P: Program> Rx<P> {
         }
         self.drain()?;
         self.credit()?;
+        if self.receiver.rekey_due() {
+            self.stage(|connection, out| connection.rekey(out))?;
+        }
         self.session.tx().flush(Flush::Now)
     }
 
@@ -399,21 +400,36 @@ impl<P: Program> Rx<P> {
         }
     }
 
+    /// Until the peer must be asked whether it is there, or its key is too old.
     fn silence_left(&self) -> Option<Duration> {
-        let alive = self.alive?;
-        let due = self.heard + alive.interval * (self.asked + 1);
-        Some(due.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)))
+        let asks = self.alive.map(|alive| {
+            let due = self.heard + alive.interval * (self.asked + 1);
+            due.saturating_duration_since(Instant::now())
+        });
+        let next = asks.into_iter().chain(self.receiver.rekey_in()).min()?;
+        Some(next.max(Duration::from_millis(1)))
+    }
+
+    /// Calls the state machine from this thread, which must not wait.
+    fn stage(
+        &mut self,
+        f: impl FnOnce(&mut proto::Connection, &mut Outbox) -> Result<(), proto::Error>,
+    ) -> Result<(), Error> {
+        self.session.stage_call(&mut self.outbox, f)?;
+        self.after_call()
     }
 
     /// The peer was silent for an interval: ask it, or give it up.
     fn silence(&mut self) -> Result<(), Error> {
         let Some(alive) = self.alive else { return Ok(()) };
+        if self.heard + alive.interval * (self.asked + 1) > Instant::now() {
+            return Ok(());
+        }
         if self.asked >= alive.count {
             return Err(Error::Timeout(alive.interval * self.asked));
         }
         self.asked += 1;
-        self.session.stage_call(&mut self.outbox, |connection, out| connection.keepalive(out))?;
-        self.after_call()
+        self.stage(|connection, out| connection.keepalive(out))
     }
 
     /// At the end: sinks get what was received, however long they take.

@@ -16,10 +16,10 @@ use crate::source::{self, Sender, Source, SourceEnd};
 use crate::sync::{Arc, Lock};
 use crate::tx::{Flush, Tx};
 use crate::workers::Workers;
-use packet::{Batch, SealKey};
+use packet::Batch;
 use proto::channel::{Grant, LocalId};
 use proto::window::Rule;
-use proto::{Connection, Effect, Event, Outbox};
+use proto::{Connection, Effect, Event, Outbox, RekeyLimit};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Most data the peer may put into one message: larger than the 32 KiB most send costs nothing.
@@ -34,7 +34,6 @@ pub(crate) struct Shared {
     pub(crate) late: Lock<Vec<Event>>,
     /// From our KEXINIT to the peer's NEWKEYS: packets are opened one by one.
     exchanging: AtomicBool,
-    rekey_after: u64,
     workers: Option<Workers>,
 }
 
@@ -47,8 +46,8 @@ pub struct Session(pub(crate) Arc<Shared>);
 pub struct Plan {
     /// Threads that only seal and open; 0 folds everything into sources and receiver.
     pub workers: usize,
-    /// Payload bytes either side may seal under one key.
-    pub rekey_after: u64,
+    /// How much and how long a key may serve.
+    pub rekey: RekeyLimit,
 }
 
 impl Session {
@@ -58,7 +57,9 @@ impl Session {
         connection: Connection,
         plan: Plan,
     ) -> Result<(Self, Receiver), Error> {
-        let (tx, receiver) = link.into_halves();
+        let (tx, mut receiver) = link.into_halves();
+        tx.set_rekey_limit(plan.rekey);
+        receiver.set_rekey_limit(plan.rekey);
         let workers = (plan.workers > 0)
             .then(|| Workers::start(plan.workers, &tx))
             .transpose()
@@ -70,7 +71,6 @@ impl Session {
             senders: Lock::new(Vec::new()),
             late: Lock::new(Vec::new()),
             exchanging: AtomicBool::new(false),
-            rekey_after: plan.rekey_after,
             workers,
         };
         let session = Self(Arc::new(shared));
@@ -132,8 +132,7 @@ impl Session {
             }
             Effect::Send(payload) => self.tx().message(&payload)?,
             Effect::SealWith(new) => {
-                let key = SealKey::new(new.protection, &new.material)?;
-                self.tx().rekey(key, new.reset_seq, self.0.rekey_after);
+                self.tx().rekey(&new)?;
             }
             keys @ Effect::OpenWith(_) => return Ok(Some(keys)),
         }

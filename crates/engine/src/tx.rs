@@ -13,8 +13,10 @@
 
 use crate::error::Error;
 use crate::fd::Fd;
+use crate::meter::Meter;
 use crate::sync::{Arc, Condvar, Lock, wait_until};
 use packet::{Batch, SealKey, Stamp, batch::SLOTS};
+use proto::{NewKeys, RekeyLimit};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
@@ -33,8 +35,7 @@ struct Order {
     key: Arc<SealKey>,
     /// Bulk is held between our KEXINIT and our NEWKEYS (RFC 4253 section 7.1, B2).
     fenced: bool,
-    since_newkeys: u64,
-    rekey_after: u64,
+    meter: Meter,
     ring: VecDeque<Option<Batch>>,
     head: u64,
     broken: Option<io::ErrorKind>,
@@ -47,7 +48,6 @@ impl Order {
 
     fn stamp(&mut self, batch: &mut Batch) -> Ticket {
         self.next = batch.stamp(self.next, self.key.layout());
-        self.since_newkeys = self.since_newkeys.saturating_add(batch.payload());
         self.push(None)
     }
 
@@ -102,8 +102,7 @@ impl Tx {
                 next: Stamp::default(),
                 key: Arc::new(SealKey::plain()),
                 fenced: false,
-                since_newkeys: 0,
-                rekey_after: u64::MAX,
+                meter: Meter::new(),
                 ring: VecDeque::with_capacity(RING),
                 head: 0,
                 broken: None,
@@ -129,11 +128,8 @@ impl Tx {
             wait_until(&self.moved, order, |o| (!o.fenced && !o.full()) || o.broken.is_some());
         order.check()?;
         let ticket = order.stamp(batch);
-        let due = order.since_newkeys >= order.rekey_after;
-        if due {
-            // Asked for once; the next NEWKEYS sets it again.
-            order.rekey_after = u64::MAX;
-        }
+        order.meter.count(batch.payload(), batch.len() as u64);
+        let due = order.meter.is_due();
         Ok((ticket, due))
     }
 
@@ -193,16 +189,22 @@ impl Tx {
         self.order.lock().fenced = true;
     }
 
-    /// Everything staged from here on is sealed with `key` (directly after our NEWKEYS).
-    pub(crate) fn rekey(&self, key: SealKey, reset_seq: bool, rekey_after: u64) {
+    /// Everything staged from here on is sealed with these (directly after our NEWKEYS).
+    pub(crate) fn rekey(&self, new: &NewKeys) -> Result<(), Error> {
+        let key = SealKey::new(new.protection, &new.material)?;
         let mut order = self.order.lock();
-        order.next = order.next.rekeyed(reset_seq);
+        order.next = order.next.rekeyed(new.reset_seq);
         order.key = Arc::new(key);
         order.fenced = false;
-        order.since_newkeys = 0;
-        order.rekey_after = rekey_after;
+        order.meter.renew(new.protection);
         drop(order);
         self.moved.notify_all();
+        Ok(())
+    }
+
+    /// How long and how much a key may serve.
+    pub(crate) fn set_rekey_limit(&self, limit: RekeyLimit) {
+        self.order.lock().meter.set_limit(limit);
     }
 
     /// Writes what is ready. Whoever holds the writer looks again after letting go, so a batch

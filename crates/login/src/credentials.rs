@@ -40,7 +40,7 @@ impl Keys {
         let files = files(conf, log)?;
         let in_files = |key: &PublicKey| files.iter().any(|file| file.public == *key);
         let mut left: VecDeque<Box<dyn Signer + Send>> = VecDeque::new();
-        let mut from_agent = |wanted: &dyn Fn(&PublicKey) -> bool| -> Vec<Box<dyn Signer + Send>> {
+        let from_agent = |wanted: &dyn Fn(&PublicKey) -> bool| -> Vec<Box<dyn Signer + Send>> {
             let Some(agent) = &agent else { return Vec::new() };
             let chosen = held.iter().filter(|key| wanted(key));
             chosen.map(|key| AgentKey::boxed(Arc::clone(agent), key.clone())).collect()

@@ -1,0 +1,59 @@
+//! Meter: what one key has done, and when it is time for another (RFC 4253 section 9).
+
+use crypt::Protection;
+use proto::RekeyLimit;
+use proto::rekey::Used;
+use std::time::{Duration, Instant};
+
+/// Counts one direction's traffic under one key.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    limit: RekeyLimit,
+    protection: Option<Protection>,
+    used: Used,
+    since: Instant,
+    /// A rekey was asked for; not again before it is over.
+    asked: bool,
+}
+
+impl Meter {
+    pub(crate) fn new() -> Self {
+        Self {
+            limit: RekeyLimit::default(),
+            protection: None,
+            used: Used::default(),
+            since: Instant::now(),
+            asked: false,
+        }
+    }
+
+    /// What the user set.
+    pub(crate) fn set_limit(&mut self, limit: RekeyLimit) {
+        self.limit = limit;
+    }
+
+    /// A new key begins.
+    pub(crate) fn renew(&mut self, protection: Protection) {
+        *self = Self { limit: self.limit, protection: Some(protection), ..Self::new() };
+    }
+
+    /// Counts traffic.
+    pub(crate) fn count(&mut self, bytes: u64, packets: u64) {
+        self.used.bytes += bytes;
+        self.used.packets += packets;
+    }
+
+    /// True once when a rekey is due.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let Some(protection) = self.protection.filter(|_| !self.asked) else { return false };
+        self.used.age = self.since.elapsed();
+        self.asked = self.limit.is_due(protection, self.used);
+        self.asked
+    }
+
+    /// How long until the key is too old.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let most = self.limit.time.filter(|_| !self.asked)?;
+        Some(most.saturating_sub(self.since.elapsed()))
+    }
+}
