@@ -37,7 +37,7 @@ impl Error {
             Self::Unknown(_, keyword) => Some(format!(
                 "if another program reads this file too, put 'IgnoreUnknown {keyword}' before it"
             )),
-            Self::NotYet(..) => Some("remove the line, or use ssh for this host".to_owned()),
+            Self::NotYet(..) => Some("use OpenSSH where this is needed".to_owned()),
             Self::Permissions(_) => Some("chmod go-w it, and own it yourself".to_owned()),
             _ => None,
         }

@@ -68,7 +68,7 @@ fn supported_row<T>(out: &mut String, row: &Row<T>, default: &mut T) {
     let values = field.show().join(", ");
     let values = match (values.as_str(), syntax.starts_with('[')) {
         ("", true) => "all, in their order",
-        ("", false) => "none",
+        ("", false) => "not set",
         (values, _) => values,
     };
     let adds = if row.merge == Merge::First { "" } else { "*adds* " };

@@ -85,7 +85,8 @@ fn rekey_time(text: Option<&String>) -> Result<Option<Duration>, String> {
     match text.map(String::as_str) {
         None | Some("none") => Ok(None),
         Some(text) => match seconds(text) {
-            Some(0) | None => Err(format!("'{text}' is not a time")),
+            None => Err(format!("'{text}' is not a time")),
+            Some(0) => Ok(None),
             Some(time) => Ok(Some(Duration::from_secs(time))),
         },
     }
@@ -138,7 +139,8 @@ impl Scalar for MaxStartups {
     fn read(text: &str) -> Result<Self, String> {
         let numbers: Option<Vec<u32>> = text.split(':').map(|part| u32::read(part).ok()).collect();
         let parts = match numbers.as_deref() {
-            Some(&[start]) => Self { start, rate: 100, full: start },
+            // As sshd: all are dropped from there on, so the default rate never counts.
+            Some(&[start]) => Self { start, rate: 30, full: start },
             Some(&[start, rate, full]) => Self { start, rate, full },
             _ => return Err(format!("'{text}' is not start or start:rate:full")),
         };
@@ -321,7 +323,7 @@ mod tests {
 
     #[test]
     fn start_up_limits_are_checked_against_each_other() {
-        assert_eq!(MaxStartups::read("10").unwrap().text(), "10:100:10");
+        assert_eq!(MaxStartups::read("10").unwrap().text(), "10:30:10");
         for bad in ["0", "10:30", "10:0:100", "10:101:100", "10:30:9", "a:b:c", "10:30:100:1"] {
             assert!(MaxStartups::read(bad).is_err(), "{bad}");
         }

@@ -1,6 +1,7 @@
 //! The client's configuration: command line, then the user's file, then the system's
 //! (ssh_config(5)). Called once by the client, before it connects.
 
+mod destination;
 mod missing;
 mod rows;
 
@@ -10,7 +11,7 @@ use crate::error::Error;
 use crate::expand::{self, Local, check_host, check_user};
 use crate::field::{Lines, OrNone, Words};
 use crate::file::{self, Item, Rules};
-use crate::line::{Origin, Setting};
+use crate::line::Setting;
 use crate::pattern::{Match, match_all};
 use crate::row::{Loaded, Resolver};
 use crate::value::{EnvPatterns, RekeyLimit, Size, Variables, Workers};
@@ -18,6 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use destination::Destination;
 pub(crate) use rows::TABLE;
 
 /// What governs one connection. Fields of plain type are final; paths and commands that may hold
@@ -342,75 +344,6 @@ impl Client {
         let path = expand::path(text, &tokens, &self.local.home);
         path.map_err(|why| Error::Expansion(keyword, why))
     }
-}
-
-/// Destination of the command line: `[user@]host` or `ssh://[user@]host[:port]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
-    /// The host, checked.
-    pub host: String,
-    /// The user, checked.
-    pub user: Option<String>,
-    /// The port of a URI.
-    pub port: Option<u16>,
-}
-
-impl Destination {
-    /// Takes it apart and checks its names.
-    ///
-    /// # Errors
-    /// A malformed URI, or a name that is refused.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let parts = match text.strip_prefix("ssh://") {
-            Some(uri) => Self::uri(uri)?,
-            None => {
-                let (user, host) = match text.rsplit_once('@') {
-                    Some((user, host)) => (Some(user.to_owned()), host),
-                    None => (None, text),
-                };
-                Self { host: host.to_owned(), user, port: None }
-            }
-        };
-        check_host(&parts.host)?;
-        parts.user.as_deref().map_or(Ok(()), check_user)?;
-        Ok(parts)
-    }
-
-    fn uri(uri: &str) -> Result<Self, Error> {
-        let wrong = |why: &str| Error::Line(Origin::CommandLine, format!("'ssh://{uri}': {why}"));
-        let authority = uri.strip_suffix('/').unwrap_or(uri);
-        let (user, address) = match authority.rsplit_once('@') {
-            // RFC 3986 userinfo; ";fingerprint=..." of the expired draft is ignored by OpenSSH too.
-            Some((user, address)) => (Some(user.split(';').next().unwrap_or(user)), address),
-            None => (None, authority),
-        };
-        let (host, port) = match address.strip_prefix('[').and_then(|a| a.split_once(']')) {
-            Some((host, "")) => (host, None),
-            Some((host, tail)) => {
-                (host, Some(tail.strip_prefix(':').ok_or_else(|| wrong("no port"))?))
-            }
-            None => address.split_once(':').map_or((address, None), |(h, p)| (h, Some(p))),
-        };
-        let user = user.map(|user| decode(user).ok_or_else(|| wrong("bad user"))).transpose()?;
-        let port = port.map(<u16 as crate::field::Scalar>::read).transpose();
-        Ok(Self { host: host.to_owned(), user, port: port.map_err(|why| wrong(&why))? })
-    }
-}
-
-/// Percent-decoding (RFC 3986 section 2.1).
-fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let digit = |b: Option<u8>| char::from(b?).to_digit(16);
-                u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -1,1 +1,391 @@
+//! The client's configuration: one table of files and what follows from them, then the same files
+//! against `ssh -G` where it is installed.
 
+use super::*;
+use crate::row::Level;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+fn supported() -> Supported {
+    Supported {
+        ciphers: vec!["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr"],
+        macs: vec!["hmac-sha2-256-etm@openssh.com", "hmac-sha2-256"],
+        kex: vec!["curve25519-sha256", "ecdh-sha2-nistp256"],
+        signatures: vec!["ssh-ed25519", "rsa-sha2-512", "rsa-sha2-256"],
+    }
+}
+
+fn local() -> Local {
+    Local { home: PathBuf::from("/home/me"), user: "me".to_owned(), uid: 1000 }
+}
+
+/// Loads `text` as the only file.
+fn load_text(host: &str, text: &str) -> Result<Loaded<Client>, Error> {
+    load_with(host, &[], text)
+}
+
+fn load_with(host: &str, options: &[&str], text: &str) -> Result<Loaded<Client>, Error> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config");
+    std::fs::write(&file, text).unwrap();
+    let given: Vec<Setting> = options.iter().map(|o| Setting::option(o).unwrap()).collect();
+    load(host, &given, &Files::Only(file), &supported(), &local())
+}
+
+fn value(config: &Client, keyword: &str) -> String {
+    let lines = config.dump();
+    let values = lines.lines().filter_map(|line| line.strip_prefix(keyword)?.strip_prefix(' '));
+    values.collect::<Vec<_>>().join("|")
+}
+
+/// Host, file, keyword, what the dump says of it.
+const CASES: &[(&str, &str, &str, &str)] = &[
+    ("h", "Port 1\nPort 2", "port", "1"),
+    ("h", "Host h\nPort 1\nHost *\nPort 2", "port", "1"),
+    ("x", "Host h\nPort 1\nHost *\nPort 2", "port", "2"),
+    ("a.x", "Host *.x !a.x\nPort 1", "port", "22"),
+    ("b.x", "Host *.x !a.x\nPort 1", "port", "1"),
+    ("a.x", "Host !a.x *.x\nPort 1", "port", "22"),
+    ("b", "Host a? b\nPort 1", "port", "1"),
+    ("h", "HostName %h.example.ORG", "hostname", "h.example.org"),
+    ("h", "User=you", "user", "you"),
+    ("h", "", "user", "me"),
+    ("h", "IdentityFile a\nHost h\nIdentityFile b\nIdentityFile a", "identityfile", "a|b"),
+    ("h", "StrictHostKeyChecking yes", "stricthostkeychecking", "true"),
+    ("h", "StrictHostKeyChecking off", "stricthostkeychecking", "false"),
+    ("h", "StrictHostKeyChecking accept-new", "stricthostkeychecking", "accept-new"),
+    ("h", "UserKnownHostsFile \"a b\" c", "userknownhostsfile", "a b c"),
+    ("h", "UserKnownHostsFile none", "userknownhostsfile", "none"),
+    ("h", "RekeyLimit 1G 1h", "rekeylimit", "1073741824 3600"),
+    ("h", "RekeyLimit default none", "rekeylimit", "0 0"),
+    ("h", "RekeyLimit 64K", "rekeylimit", "65536 0"),
+    ("h", "ConnectTimeout 1m", "connecttimeout", "60"),
+    ("h", "ConnectTimeout none", "connecttimeout", "none"),
+    ("h", "SendEnv LANG LC_*\nSendEnv A\nSendEnv -LC_*", "sendenv", "LANG|A"),
+    ("h", "SetEnv A=1 B=\"2 3\" A=4\nSetEnv C=1", "setenv", "A=1|B=2 3"),
+    (
+        "h",
+        "Ciphers ^aes128-ctr",
+        "ciphers",
+        "aes128-ctr,aes128-gcm@openssh.com,aes256-gcm@openssh.com",
+    ),
+    ("h", "Ciphers -aes*-gcm@openssh.com", "ciphers", "aes128-ctr"),
+    ("h", "MACs hmac-sha2-256,umac-64@openssh.com", "macs", "hmac-sha2-256"),
+    ("h", "PubkeyAcceptedKeyTypes ssh-ed25519", "pubkeyacceptedalgorithms", "ssh-ed25519"),
+    ("h", "ProxyCommand none", "proxycommand", "none"),
+    ("h", "ProxyCommand nc \"%h\" %p # gate", "proxycommand", "nc \"%h\" %p # gate"),
+    ("h", "ProxyCommand nc %h %p\nProxyJump gate", "proxycommand", "nc %h %p"),
+    ("h", "ProxyJump none\nProxyCommand nc %h %p", "proxycommand", "none"),
+    ("h", "RequestTTY no", "requesttty", "false"),
+    ("h", "CryptoWorkers 4", "cryptoworkers", "4"),
+    ("h", "TcpRcvBuf 64M", "tcprcvbuf", "67108864"),
+    ("h", "MaxWindow auto", "maxwindow", "auto"),
+    ("h", "CongestionControl bbr", "congestioncontrol", "bbr"),
+    ("h", "IgnoreUnknown foo,UseKey*\nFoo 1\nUseKeychain yes", "port", "22"),
+    ("x", "Host h\nProxyJump gate\nLocalForward 1 a:2", "port", "22"),
+    ("h", "ForwardX11 no\nControlMaster no\nGSSAPIAuthentication yes", "port", "22"),
+];
+
+#[test]
+fn files_say_what_ssh_config_says() {
+    for (host, text, keyword, want) in CASES {
+        let loaded = load_text(host, text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(value(&loaded.config, keyword), *want, "{host}: {text}");
+    }
+}
+
+#[test]
+fn errors_name_file_line_and_what_is_wrong() {
+    let cases = [
+        ("Port 1\nFoo 1", "line 2: Bad configuration option: Foo"),
+        ("Host x\nFoo 1", "line 2: Bad configuration option: Foo"),
+        ("Port 0", "line 1: Port: '0' is not a port (1 to 65535)"),
+        ("Host x\n\nPort ssh", "line 3: Port: 'ssh' is not a port"),
+        ("Port", "line 1: Port: missing value"),
+        ("Port 1 2", "line 1: Port: extra value at end of line: '2'"),
+        ("User \"me", "line 1: unbalanced quotes"),
+        ("BatchMode maybe", "line 1: BatchMode: 'maybe' is neither yes nor no"),
+        ("Ciphers aes128-gmc", "line 1: Ciphers: unknown algorithm 'aes128-gmc'"),
+        ("MACs umac-64@openssh.com", "line 1: MACs: no supported algorithm is left"),
+        ("RekeyLimit 1", "line 1: RekeyLimit: '1' is too small"),
+        ("Host", "line 1: Host: missing value"),
+        ("Include", "line 1: Include: missing value"),
+        ("Match all", "line 1: Match is not supported yet"),
+        ("ProxyJump gate", "line 1: ProxyJump is not supported yet: the connection would not"),
+        ("LocalForward 1 a:2", "line 1: LocalForward is not supported yet"),
+        ("ControlMaster auto", "line 1: ControlMaster is not supported yet"),
+        ("CheckHostIP yes", "line 1: CheckHostIP is not supported yet"),
+        ("RevokedHostKeys /x", "line 1: RevokedHostKeys is not supported yet"),
+        (
+            "RequestTTY force",
+            "line 1: RequestTTY: a terminal at the other end is not supported yet",
+        ),
+        ("HostName %x", "HostName: unknown token %x"),
+        ("HostName -x", "host \"-x\" is refused"),
+        ("User $(x)", "user \"$(x)\" is refused"),
+        ("HostKeyAlias a;b", "host \"a;b\" is refused"),
+    ];
+    for (text, want) in cases {
+        let error = load_text("h", text).err().unwrap_or_else(|| panic!("{text}")).to_string();
+        assert!(error.contains(want), "{text}: {error}");
+    }
+    let error = load_text("h", "Foo 1").unwrap_err();
+    assert!(error.to_string().contains("/config line 1: "), "{error}");
+    assert!(error.hint().unwrap().contains("IgnoreUnknown Foo"));
+}
+
+#[test]
+fn the_command_line_comes_first_and_is_named_in_errors() {
+    let loaded = load_with("h", &["Port=1", "port 2"], "Port 3").unwrap();
+    assert_eq!(loaded.config.port, 1);
+    let error = load_with("h", &["Port=x"], "").unwrap_err().to_string();
+    assert!(error.starts_with("command line: Port: 'x'"), "{error}");
+    let loaded = load_with("h", &["ProxyCommand=none"], "ProxyJump gate").unwrap();
+    assert_eq!(loaded.config.proxy_command().unwrap(), None);
+    let loaded = load_with("h", &["IdentityFile=/a"], "IdentityFile /b").unwrap();
+    assert_eq!(loaded.config.identity_files().unwrap(), [Path::new("/a"), Path::new("/b")]);
+}
+
+#[test]
+fn what_is_passed_over_is_noticed_once() {
+    let text =
+        "VisualHostKey yes\nVisualHostKey no\nCompression yes\nForwardX11 no\nForwardAgent no";
+    let notices = load_text("h", text).unwrap().notices;
+    let warned: Vec<bool> = notices.iter().map(|n| n.level == Level::Warning).collect();
+    assert_eq!(warned, [false, true, false, false]);
+    assert!(notices[1].text.contains("line 3: Compression is not supported yet, ignored"));
+}
+
+#[test]
+fn values_expand_from_checked_names() {
+    let text = "HostName %h.org\nUser you\nPort 7\nIdentityFile ~/.ssh/%r@%h-%u-%d-%%\n\
+                ProxyCommand nc %h %p %r %n %%\nUserKnownHostsFile ~/kh_%k\nHostKeyAlias al";
+    let config = load_text("h", text).unwrap().config;
+    let want = "/home/me/.ssh/you@h.org-me-/home/me-%";
+    assert_eq!(config.identity_files().unwrap(), [Path::new(want)]);
+    assert!(config.identity_files_given());
+    assert_eq!(config.proxy_command().unwrap().unwrap(), "nc h.org 7 you h %");
+    assert_eq!(config.user_known_hosts().unwrap(), [Path::new("/home/me/kh_al")]);
+    let config = load_text("h", "").unwrap().config;
+    assert_eq!(config.identity_files().unwrap()[0], Path::new("/home/me/.ssh/id_ed25519"));
+    assert!(!config.identity_files_given());
+    let config = load_text("h", "IdentityFile none\nIdentityAgent none").unwrap().config;
+    assert!(config.identity_files().unwrap().is_empty());
+    assert_eq!(config.agent_socket().unwrap(), None);
+    let config = load_text("h", "ProxyCommand nc %q").unwrap().config;
+    assert!(config.proxy_command().is_err());
+}
+
+#[test]
+fn included_files_stand_where_they_are_named_and_keep_their_blocks() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::write(at("1.conf"), "Host other\nPort 1\nHost *\nUser a").unwrap();
+    std::fs::write(at("2.conf"), "User b\nPort 2").unwrap();
+    let text = format!("Include {0}/*.conf {0}/missing\nPort 3", dir.path().display());
+    let config = load_text("h", &text).unwrap().config;
+    assert_eq!((config.user.as_str(), config.port), ("a", 2));
+    // Inside a block that does not apply, nothing of the file does, its own blocks included.
+    let text = format!("Host x\nInclude {}/*.conf\nHost h\nPort 3", dir.path().display());
+    let config = load_text("h", &text).unwrap().config;
+    assert_eq!((config.user.as_str(), config.port), ("me", 3));
+}
+
+#[test]
+fn files_that_include_one_another_end_in_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config");
+    std::fs::write(&file, format!("Include {}", file.display())).unwrap();
+    let error = load("h", &[], &Files::Only(file), &supported(), &local()).unwrap_err();
+    assert!(error.to_string().contains("more than 16 files include one another"), "{error}");
+}
+
+#[test]
+fn a_users_file_that_others_can_write_is_refused() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join(".ssh")).unwrap();
+    let file = home.path().join(".ssh/config");
+    std::fs::write(&file, "Port 1").unwrap();
+    let uid = std::fs::metadata(&file).unwrap().uid();
+    let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+    let local = Local { home: home.path().to_owned(), user: "me".to_owned(), uid };
+    let load = || load("h", &[], &Files::Standard, &supported(), &local);
+    mode(0o644);
+    assert_eq!(load().unwrap().config.port, 1);
+    mode(0o664);
+    assert!(matches!(load(), Err(Error::Permissions(_))));
+}
+
+#[test]
+fn a_named_file_must_exist_and_none_reads_none() {
+    let load = |files| load("h", &[], &files, &supported(), &local());
+    assert!(matches!(load(Files::Only("/no/such".into())), Err(Error::File(..))));
+    assert!(matches!(load(Files::Only("/".into())), Err(Error::File(..))));
+    assert_eq!(load(Files::from_option(Path::new("none"))).unwrap().config.port, 22);
+}
+
+#[test]
+fn destinations_are_taken_apart_and_checked() {
+    let good = [
+        ("host", "host", None, None),
+        ("me@host", "host", Some("me"), None),
+        ("a@b@host", "host", Some("a@b"), None),
+        ("::1", "::1", None, None),
+        ("ssh://host", "host", None, None),
+        ("ssh://me@host:22/", "host", Some("me"), Some(22)),
+        ("ssh://m%65@[::1]:7", "::1", Some("me"), Some(7)),
+    ];
+    for (text, host, user, port) in good {
+        let want = Destination { host: host.into(), user: user.map(Into::into), port };
+        assert_eq!(Destination::parse(text).unwrap(), want, "{text}");
+    }
+    for bad in [
+        "",
+        "@host",
+        "me@",
+        "-host",
+        "-u@host",
+        "ssh://",
+        "ssh://h:",
+        "ssh://h:x",
+        "ssh://h/path",
+        "ssh://%00@h",
+        "ssh://%2dx@h",
+        "ssh://%zz@h",
+        "ssh://[::1]x",
+        "h;x",
+        "ssh://::1",
+    ] {
+        assert!(Destination::parse(bad).is_err(), "{bad}");
+    }
+}
+
+/// Lines of `ssh -G` for the keywords that both have, or nothing where it is not installed.
+fn openssh_dump(host: &str, text: &str) -> Option<BTreeMap<String, Vec<String>>> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config");
+    std::fs::write(&file, text).unwrap();
+    let output = Command::new("ssh").arg("-G").arg("-F").arg(&file).arg(host).output().ok()?;
+    assert!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(lines_by_keyword(&String::from_utf8_lossy(&output.stdout)))
+}
+
+fn lines_by_keyword(text: &str) -> BTreeMap<String, Vec<String>> {
+    let mut map: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in text.lines() {
+        let (keyword, value) = line.split_once(' ').unwrap_or((line, ""));
+        map.entry(keyword.to_owned()).or_default().push(value.to_owned());
+    }
+    map
+}
+
+#[test]
+fn ssh_itself_understands_the_same_files_in_the_same_way() {
+    // Ours alone; and lists, where only what was asked for can be compared.
+    let ours =
+        ["CryptoWorkers", "TcpRcvBuf", "MaxWindow", "CongestionControl", "-aes", "^aes", "umac"];
+    let mut compared = 0;
+    for (host, text, keyword, want) in CASES {
+        // Releases differ on whether ProxyJump none ends the search, as ssh_config(5) says.
+        let unlike = ours.iter().any(|word| text.contains(word)) || text.starts_with("ProxyJump");
+        if unlike {
+            continue;
+        }
+        let Some(theirs) = openssh_dump(host, &format!("{text}\nHost *\nUser me")) else { return };
+        // A dump that OpenSSH leaves out is its default.
+        let theirs = theirs.get(*keyword).map_or(String::new(), |lines| lines.join("|"));
+        let theirs = if theirs.is_empty() { "none".to_owned() } else { theirs };
+        assert_eq!(theirs, *want, "{host}: {text}");
+        compared += 1;
+    }
+    assert!(compared > 25);
+}
+
+#[test]
+fn defaults_that_both_have_are_those_of_ssh() {
+    let Some(theirs) = openssh_dump("h", "") else { return };
+    let ours = lines_by_keyword(&load_text("h", "").unwrap().config.dump());
+    // Ours differ on purpose: names of keys and lists of algorithms that exist here; this user.
+    let differ = [
+        "identityfile",
+        "ciphers",
+        "macs",
+        "kexalgorithms",
+        "hostkeyalgorithms",
+        "pubkeyacceptedalgorithms",
+        "user",
+        "userknownhostsfile",
+    ];
+    for (keyword, values) in ours.iter().filter(|(k, _)| !differ.contains(&k.as_str())) {
+        if let Some(theirs) = theirs.get(keyword) {
+            assert_eq!(theirs, values, "{keyword}");
+        }
+    }
+}
+
+#[test]
+fn every_keyword_of_ssh_is_known() {
+    let Some(theirs) = openssh_dump("h", "") else { return };
+    let known = |keyword: &str| {
+        let missing = TABLE.missing.iter().map(|missing| missing.name);
+        let mut all = TABLE.rows.iter().map(|row| row.name).chain(missing);
+        keyword == "host" || all.any(|name| name.eq_ignore_ascii_case(keyword))
+    };
+    for keyword in theirs.keys() {
+        assert!(known(keyword), "{keyword}");
+    }
+}
+
+#[test]
+fn what_ssh_prints_of_its_defaults_loads() {
+    let Some(theirs) = openssh_dump("h", "") else { return };
+    // "host" would start a block.
+    for (keyword, values) in theirs.iter().filter(|(keyword, _)| *keyword != "host") {
+        for value in values {
+            load_text("h", &format!("{keyword} {value}")).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+}
+
+#[test]
+fn the_stock_file_of_debian_loads() {
+    let text = "Include /etc/ssh/ssh_config.d/*.conf\nHost *\n    SendEnv LANG LC_*\n    \
+                HashKnownHosts yes\n    GSSAPIAuthentication yes\n";
+    let loaded = load_text("h", text).unwrap();
+    assert!(loaded.config.hash_known_hosts && loaded.config.send_env.matches("LC_ALL"));
+    assert!(loaded.notices.iter().all(|notice| notice.level == Level::Debug));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_value_panics(row in 0..TABLE.rows.len(), value in "\\PC{0,40}") {
+        let setting = Setting::given(TABLE.rows[row].name, &value);
+        let loaded = load("h", &[setting], &Files::None, &supported(), &local());
+        if let Ok(Loaded { config, .. }) = loaded {
+            let _ = (config.dump(), config.identity_files(), config.proxy_command());
+            let _ = (config.user_known_hosts(), config.agent_socket());
+        }
+    }
+
+    #[test]
+    fn no_destination_panics_or_carries_a_dangerous_name(text in "(ssh://)?[-a-z@:%\\[\\]$`;0-9/ ]{0,20}") {
+        if let Ok(destination) = Destination::parse(&text) {
+            prop_assert!(check_host(&destination.host).is_ok());
+            prop_assert!(destination.user.is_none_or(|user| check_user(&user).is_ok()));
+        }
+    }
+
+    #[test]
+    fn a_dump_reads_back_as_itself(port in 1u16.., alive in 0u32..9999, limit in 16u64..1 << 40, strict in 0usize..4) {
+        let strict = ["yes", "no", "ask", "accept-new"][strict];
+        let text = format!("Port {port}\nServerAliveInterval {alive}\nRekeyLimit {limit} 1m\n\
+                            StrictHostKeyChecking {strict}\nSetEnv A=b\nSendEnv X*\nProxyCommand nc %h");
+        let first = load_text("h", &text).unwrap().config.dump();
+        let again = first.lines().filter(|l| !l.starts_with("host ")).collect::<Vec<_>>().join("\n");
+        prop_assert_eq!(load_text("h", &again).unwrap().config.dump(), first);
+    }
+}
