@@ -30,6 +30,8 @@ mod kex;
 mod kexinit;
 pub mod negotiate;
 pub mod outbox;
+#[cfg(test)]
+mod pair;
 pub mod peer;
 pub mod rekey;
 pub mod table;
@@ -48,4 +50,4 @@ pub use outbox::{Effect, NewKeys, Outbox};
 pub use peer::Peer;
 pub use rekey::RekeyLimit;
 pub use table::{Phase, Role};
-pub use transport::{Handled, Transport};
+pub use transport::{Handled, MAX_BEFORE_LOGIN, MAX_IN_SESSION, Transport};

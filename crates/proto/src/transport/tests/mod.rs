@@ -1,0 +1,8 @@
+//! The transport against itself and against a peer that does not play by the rules.
+
+mod adversary;
+mod first;
+mod guess;
+mod host_key;
+mod random;
+mod rekey;
