@@ -157,10 +157,18 @@ impl Pair {
 
     /// The same, with the user logged in.
     pub(crate) fn session() -> Self {
-        let mut pair = Self::connected();
-        pair.client.t.logged_in();
-        pair.server.t.logged_in();
+        Self::session_by(quick(), quick())
+    }
+
+    pub(crate) fn session_by(client: KexConfig, server: KexConfig) -> Self {
+        let mut pair = Self::connected_by(client, server);
+        pair.log_in();
         pair
+    }
+
+    pub(crate) fn log_in(&mut self) {
+        self.client.t.logged_in();
+        self.server.t.logged_in();
     }
 
     pub(crate) fn start(&mut self) {

@@ -202,9 +202,11 @@ impl Transport {
         })
     }
 
-    /// Starts a rekey; does nothing while an exchange is running.
+    /// Starts a rekey; does nothing while an exchange is running, and before login: OpenSSH
+    /// answers an early one with UNIMPLEMENTED, and both sides would wait for ever. A peer's
+    /// early one is taken.
     pub fn rekey(&mut self, out: &mut Outbox) -> Result<(), Error> {
-        if matches!(self.stage, Stage::Idle) && self.settled.is_some() {
+        if matches!(self.stage, Stage::Idle) && self.logged_in {
             self.offer(self.can_guess, out)?;
         }
         Ok(())

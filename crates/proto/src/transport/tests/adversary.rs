@@ -31,8 +31,7 @@ fn in_phase(role: Role, phase: Phase) -> Pair {
     ) {
         pair.run().unwrap();
         if phase != Phase::Login {
-            pair.client.t.logged_in();
-            pair.server.t.logged_in();
+            pair.log_in();
         }
         if !matches!(phase, Phase::Login | Phase::Session) {
             pair.client.rekey();

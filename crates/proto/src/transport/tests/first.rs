@@ -13,7 +13,7 @@ use wire::msg::{self, Disconnect};
 fn every_method_gives_both_ends_the_same_keys_and_again_in_a_rekey() {
     for (name, method) in Method::NAMES {
         let cfg = || KexConfig { kex: vec![name], ..KexConfig::default() };
-        let mut pair = Pair::connected_by(cfg(), cfg());
+        let mut pair = Pair::session_by(cfg(), cfg());
         assert_eq!(pair.client.t.negotiated().unwrap().method, *method);
         assert_eq!(pair.server.t.negotiated().unwrap().kex, *name);
         let session_id = pair.client.t.session_id().unwrap().to_vec();

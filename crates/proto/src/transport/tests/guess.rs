@@ -112,7 +112,7 @@ fn a_rekey_guesses_rightly_or_not_at_all() {
     for (server, inits) in
         [(kex(&[X, P]), [msg::KEXINIT, msg::KEX_INIT]), (kex(&[P, X]), [FENCE, msg::KEXINIT])]
     {
-        let mut pair = Pair::connected_by(kex(&[X]), server);
+        let mut pair = Pair::session_by(kex(&[X]), server);
         pair.client.rekey();
         assert!(pair.client.log.ends_with(&inits), "{:?}", pair.client.log);
         pair.run().unwrap();
@@ -122,7 +122,7 @@ fn a_rekey_guesses_rightly_or_not_at_all() {
 
 #[test]
 fn a_guessed_rekey_takes_one_round_trip() {
-    let mut pair = Pair::connected_by(quick(), quick());
+    let mut pair = Pair::session_by(quick(), quick());
     pair.client.rekey();
     pair.half_round().unwrap();
     assert!(pair.client.t.is_fenced());

@@ -50,6 +50,7 @@ fn a_rekey_with_another_host_key_disconnects() {
     };
     let mut pair = pair_of(keys, Arc::new(Anyone::default()));
     pair.run().unwrap();
+    pair.log_in();
     pair.client.rekey();
     let error = pair.run().unwrap_err();
     assert_eq!(error.to_string(), "peer changed its host key during the connection");
@@ -63,6 +64,7 @@ fn trust_is_asked_for_once() {
     let trust = Arc::new(Anyone::default());
     let mut pair = pair_of(TestKeys::ed25519(), trust.clone());
     pair.run().unwrap();
+    pair.log_in();
     for _ in 0..3 {
         pair.server.rekey();
         pair.run().unwrap();
@@ -78,6 +80,7 @@ fn a_rekey_asks_for_the_same_key_again() {
     let mut pair = Pair::new(client, quick(), TestKeys::every());
     pair.start();
     pair.run().unwrap();
+    pair.log_in();
     pair.client.rekey();
     let kexinit = crate::kexinit::KexInit::parse(&pair.client.out[0].payload).unwrap();
     assert_eq!(kexinit.lists.host_key.as_str(), "rsa-sha2-256,rsa-sha2-512");

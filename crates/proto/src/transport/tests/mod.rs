@@ -4,5 +4,6 @@ mod adversary;
 mod first;
 mod guess;
 mod host_key;
+mod openssh;
 mod random;
 mod rekey;

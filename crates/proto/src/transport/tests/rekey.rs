@@ -181,27 +181,50 @@ fn sequence_numbers_start_again_at_every_newkeys() {
 #[test]
 fn a_peer_that_stalls_a_rekey_makes_us_hold_a_bounded_amount() {
     let ping = Writer::message(msg::PING).string(vec![0; 1000]).take();
-    for (mut pair, most) in
-        [(Pair::connected(), MAX_BEFORE_LOGIN), (Pair::session(), MAX_IN_SESSION)]
-    {
-        pair.server.rekey();
-        let mut sent = 0;
-        let error = loop {
-            match pair.server.inject(&ping) {
-                Ok(()) => sent += ping.len(),
-                Err(error) => break error,
-            }
-            assert!(pair.server.t.held_bytes() <= most && sent <= most);
-        };
-        assert_eq!(error, Misbehaved::TooMuchHeld(most).into());
-    }
+    let mut pair = Pair::session();
+    pair.server.rekey();
+    let mut sent = 0;
+    let error = loop {
+        match pair.server.inject(&ping) {
+            Ok(()) => sent += ping.len(),
+            Err(error) => break error,
+        }
+        assert!(pair.server.t.held_bytes() <= MAX_IN_SESSION && sent <= MAX_IN_SESSION);
+    };
+    assert_eq!(error, Misbehaved::TooMuchHeld(MAX_IN_SESSION).into());
+    assert!(pair.server.t.is_closed());
+}
+
+/// B7: before login we start no rekey, and while a peer's is running it may send nothing that
+/// needs an answer: what it sends is never held.
+#[test]
+fn before_login_a_peer_cannot_make_us_hold_anything() {
+    let mut pair = Pair::connected();
+    let ping = Writer::message(msg::PING).string(vec![0; 1000]).take();
+    pair.server.rekey();
+    assert!(!pair.server.t.is_exchanging());
+    pair.client.send(&ping).unwrap();
+    pair.client.call(|t, out| t.offer(false, out)).unwrap();
+    pair.step(Role::Client).unwrap();
+    pair.step(Role::Client).unwrap();
+    assert_eq!((pair.server.t.is_fenced(), pair.server.t.held_bytes()), (true, 0));
+    pair.refuses(Role::Client, &ping);
 }
 
 #[test]
+fn a_peer_may_rekey_before_login() {
+    let mut pair = Pair::connected();
+    pair.client.call(|t, out| t.offer(false, out)).unwrap();
+    pair.run().unwrap();
+    assert_eq!(pair.server.exchanges(), 2);
+}
+
+/// B7: and what the layers above send before the first NEWKEYS is bounded too.
+#[test]
 fn a_layer_above_that_sends_too_much_while_fenced_fails() {
-    let mut pair = Pair::connected_by(quick(), quick());
-    pair.client.rekey();
-    let big = vec![DATA; MAX_BEFORE_LOGIN];
-    assert!(pair.client.send(&big).is_err());
+    let mut pair = Pair::new(quick(), quick(), crate::pair::TestKeys::ed25519());
+    pair.start();
+    pair.client.send(&[msg::SERVICE_REQUEST]).unwrap();
+    assert!(pair.client.send(&vec![DATA; MAX_BEFORE_LOGIN]).is_err());
     assert!(pair.client.t.is_closed());
 }
