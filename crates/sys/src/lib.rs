@@ -1,6 +1,9 @@
 //! System calls that rustix, nix and socket2 lack: the only crate with unsafe code.
 
+pub mod ns;
+pub mod sched;
 mod tcp;
+pub mod tun;
 
 pub use tcp::{
     TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, raise_receive_buffer,
