@@ -90,8 +90,13 @@ impl Spec {
     /// How long the emulator sleeps at least between two rounds of work: fewer wake-ups cost
     /// less CPU, and half a percent of the round trip goes unnoticed.
     pub fn quantum(&self) -> Duration {
-        let quantum = (self.rtt / 200).min(Duration::from_micros(250));
+        let quantum = (self.rtt / 200).min(Duration::from_micros(500));
         if quantum < Duration::from_micros(20) { Duration::ZERO } else { quantum }
+    }
+
+    /// Whether there is a schedule at all: without delay and rate, everything is due at once.
+    pub fn is_timed(&self) -> bool {
+        !self.rtt.is_zero() || self.rate.is_some() || self.rate_back.is_some()
     }
 
     /// How late packets may be on average before figures are refused: a window's throughput

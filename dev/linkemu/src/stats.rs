@@ -157,10 +157,10 @@ impl Direction {
     fn faults(&self, spec: &Spec) -> Vec<String> {
         let (mean, p99) = (self.lateness.mean(), self.lateness.p99());
         let mut faults = Vec::new();
-        if mean > spec.mean_lateness_limit() {
+        if spec.is_timed() && mean > spec.mean_lateness_limit() {
             faults.push(format!("packets were late by {mean:?} on average"));
         }
-        if p99 > spec.lateness_limit() {
+        if spec.is_timed() && p99 > spec.lateness_limit() {
             faults.push(format!("1 % of packets were late by about {p99:?} or more"));
         }
         for (count, what) in [
