@@ -1,30 +1,37 @@
-//! lhssh: so far its command line and configuration.
+//! lhssh: runs a command on another host (ssh(1)).
+//!
+//! ```text
+//! args      the command line
+//! run       configuration, login, session, exit code
+//! command   what happens on the session's channel
+//! ```
 
-#[allow(dead_code, reason = "read once there are sessions")]
 mod args;
+mod command;
+mod run;
 
 use args::{Invocation, Refused};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
+    match invoke() {
+        Ok(code) => code,
         Err(refused) => {
             eprint!("{}", refused.report());
-            ExitCode::from(255)
+            ExitCode::from(run::FAILED)
         }
     }
 }
 
-fn run() -> Result<(), Refused> {
-    let supported = conf::Supported::default();
+fn invoke() -> Result<ExitCode, Refused> {
+    let supported = run::supported();
     match args::parse(std::env::args_os().skip(1))? {
         Invocation::Version => eprintln!("{}", args::VERSION),
         Invocation::Help(text) => print!("{text}"),
         Invocation::Query(query) => {
             query.answer(&supported).iter().for_each(|name| println!("{name}"));
         }
-        Invocation::Connect(args) => _ = args,
+        Invocation::Connect(args) => return Ok(run::run(&args, &supported)),
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

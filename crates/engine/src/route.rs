@@ -89,19 +89,27 @@ impl Route {
     }
 }
 
+/// Bytes of channel data on all channels of a connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Received.
+    pub received: u64,
+    /// Of it, taken by sinks.
+    pub written: u64,
+}
+
 /// All channels of a connection.
 pub struct Routes {
     list: Vec<Route>,
     rule: Rule,
-    received: u64,
-    written: u64,
+    totals: Totals,
     freed: Vec<Slab>,
 }
 
 impl Routes {
     /// No channels yet; `rule` is the window rule of those to come.
     pub(crate) fn new(rule: Rule) -> Self {
-        Self { list: Vec::new(), rule, received: 0, written: 0, freed: Vec::new() }
+        Self { list: Vec::new(), rule, totals: Totals::default(), freed: Vec::new() }
     }
 
     /// The rule of receiving windows.
@@ -150,7 +158,7 @@ impl Routes {
             // A kind of data we do not know is dropped, and credited all the same (C7).
             Some(_) => route.consumed(len, Instant::now()),
         }
-        self.received += len as u64;
+        self.totals.received += len as u64;
         Ok(())
     }
 
@@ -165,7 +173,7 @@ impl Routes {
         for route in &mut self.list {
             let taken = route.data.offer(slab) + route.stderr.offer(slab);
             route.consumed(taken, now);
-            self.written += taken as u64;
+            self.totals.written += taken as u64;
         }
     }
 
@@ -198,7 +206,7 @@ impl Routes {
                 taken += flow.sink.drain(&mut self.freed);
             }
             route.consumed(taken, now);
-            self.written += taken as u64;
+            self.totals.written += taken as u64;
         }
         self.freed.drain(..).for_each(|slab| receiver.give_back(slab));
         self.list.retain(|route| {
@@ -255,8 +263,7 @@ impl Routes {
         self.list.iter().flat_map(|r| [&r.data, &r.stderr]).filter_map(|f| f.sink.waits_for())
     }
 
-    /// Bytes of channel data received, and of them taken by sinks.
-    pub(crate) fn totals(&self) -> (u64, u64) {
-        (self.received, self.written)
+    pub(crate) fn totals(&self) -> Totals {
+        self.totals
     }
 }

@@ -12,7 +12,7 @@
 use crate::error::Error;
 use crate::fd::{Wait, poll_until};
 use crate::receiver::{Receiver, Spans};
-use crate::route::{Routes, Stream};
+use crate::route::{Routes, Stream, Totals};
 use crate::session::{MAX_DATA, Session};
 use crate::sink::Sink;
 use crate::slab::Slab;
@@ -35,7 +35,13 @@ pub trait Program {
     fn event(&mut self, port: &mut Port<'_>, event: Event) -> Result<Flow, Error>;
 
     /// A channel's sink broke: nobody reads what the peer sends on this stream any more.
-    fn sink_broke(&mut self, port: &mut Port<'_>, id: LocalId, stream: Stream, why: std::io::Error);
+    fn sink_broke(
+        &mut self,
+        port: &mut Port<'_>,
+        id: LocalId,
+        stream: Stream,
+        why: std::io::Error,
+    ) -> Flow;
 }
 
 /// Whether the session goes on.
@@ -88,8 +94,8 @@ impl Port<'_> {
         self.routes.attach(id, stream, sink);
     }
 
-    /// Bytes of channel data received on all channels, and what of it sinks have taken.
-    pub fn received(&self) -> (u64, u64) {
+    /// Bytes received on all channels so far.
+    pub fn totals(&self) -> Totals {
         self.routes.totals()
     }
 }
@@ -143,14 +149,14 @@ impl<P: Program> Rx<P> {
     }
 
     /// Runs the session to its end. What was received before a failure is still written out.
-    pub fn run(mut self) -> (P, Result<(), Error>) {
+    pub fn run(mut self) -> (P, Totals, Result<(), Error>) {
         let end = self.turns();
         let drained = self.drain_sinks();
         if let Err(error) = &end {
             self.say_goodbye(error);
         }
         self.session.shut();
-        (self.program, end.and(drained))
+        (self.program, self.routes.totals(), end.and(drained))
     }
 
     fn turns(&mut self) -> Result<(), Error> {
@@ -322,7 +328,9 @@ impl<P: Program> Rx<P> {
         while let Some((id, stream, why)) = self.routes.take_broken() {
             let mut port =
                 Port { session: &self.session, routes: &mut self.routes, outbox: &mut self.outbox };
-            self.program.sink_broke(&mut port, id, stream, why);
+            if self.program.sink_broke(&mut port, id, stream, why) == Flow::Finish {
+                self.finished = true;
+            }
             self.after_call()?;
         }
         Ok(())

@@ -20,7 +20,7 @@ use packet::Batch;
 use proto::channel::{Grant, LocalId};
 use proto::window::Rule;
 use proto::{Connection, Effect, Event, Outbox, RekeyLimit};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Most data the peer may put into one message: larger than the 32 KiB most send costs nothing.
 pub(crate) const MAX_DATA: u32 = 128 * 1024;
@@ -35,6 +35,7 @@ pub(crate) struct Shared {
     /// From our KEXINIT to the peer's NEWKEYS: packets are opened one by one.
     exchanging: AtomicBool,
     workers: Option<Workers>,
+    sent: AtomicU64,
 }
 
 /// A logged-in connection; clones are the same one.
@@ -72,6 +73,7 @@ impl Session {
             late: Lock::new(Vec::new()),
             exchanging: AtomicBool::new(false),
             workers,
+            sent: AtomicU64::new(0),
         };
         let session = Self(Arc::new(shared));
         let tx = Arc::clone(&session.0.tx);
@@ -147,6 +149,15 @@ impl Session {
     /// The peer's NEWKEYS was handled.
     pub(crate) fn exchanged(&self) {
         self.0.exchanging.store(false, Ordering::SeqCst);
+    }
+
+    /// Bytes of channel data that sources have handed over so far.
+    pub fn sent(&self) -> u64 {
+        self.0.sent.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_sent(&self, bytes: usize) {
+        self.0.sent.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Sends one bulk batch, sealed here or by a worker.

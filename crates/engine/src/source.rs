@@ -147,6 +147,7 @@ fn turn(
     }
     batch.finish(filled, sender.max_packet, sender.remote, code);
     session.send(batch)?;
+    session.count_sent(filled);
     Ok(None)
 }
 

@@ -26,7 +26,7 @@ impl Drop for Proxy {
 }
 
 /// Socket buffers as configured.
-pub(crate) fn buffers(conf: &Client) -> Buffers {
+pub fn buffers(conf: &Client) -> Buffers {
     let bytes = |size: conf::Size| size.0.and_then(|n| usize::try_from(n).ok());
     let default = Buffers::default();
     Buffers {

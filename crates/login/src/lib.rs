@@ -17,7 +17,7 @@ mod log;
 mod prompt;
 mod trust;
 
-pub use connect::Proxy;
+pub use connect::{Proxy, buffers};
 pub use error::Error;
 pub use log::{Log, escaped};
 

@@ -1,0 +1,177 @@
+//! The remote command on its session channel (RFC 4254 section 6): our standard streams are its
+//! own, and its exit status is ours.
+
+use anyhow::{Context, Error, Result, anyhow};
+use engine::{Fd, Flow, Port, Program, Session, Sink, Source, SourceEnd, Stream};
+use proto::Event;
+use proto::channel::{LocalId, Request};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// How the remote command ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Nobody said; the connection may have been lost.
+    Unknown,
+    /// With this status.
+    Exited(u32),
+    /// By this signal, without `SIG`.
+    Killed(String),
+    /// It did not start, or our side could not go on.
+    Failed(Error),
+}
+
+/// Pipes as large as an ordinary user may have them: a 64 KiB pipe halves the rate.
+const PIPE: usize = 1 << 20;
+
+/// What happens on the channel.
+pub(crate) struct Command {
+    request: Request,
+    variables: Vec<Request>,
+    streams: Option<Streams>,
+    /// The peer knows `eow@openssh.com`.
+    hears_end_of_write: bool,
+    outcome: Outcome,
+}
+
+struct Streams {
+    stdin: Fd,
+    stdout: Fd,
+    stderr: Fd,
+}
+
+impl Streams {
+    fn open(stdin_null: bool) -> io::Result<Self> {
+        let stdin: OwnedFd = if stdin_null {
+            File::open("/dev/null")?.into()
+        } else {
+            io::stdin().as_fd().try_clone_to_owned()?
+        };
+        let streams = Self {
+            stdin: stdin.into(),
+            stdout: io::stdout().as_fd().try_clone_to_owned()?.into(),
+            stderr: io::stderr().as_fd().try_clone_to_owned()?.into(),
+        };
+        streams.stdin.enlarge_pipe(PIPE);
+        streams.stdout.enlarge_pipe(PIPE);
+        Ok(streams)
+    }
+}
+
+impl Command {
+    pub(crate) fn new(
+        request: Request,
+        variables: Vec<Request>,
+        stdin_null: bool,
+        hears_end_of_write: bool,
+    ) -> Result<Self> {
+        let streams = Streams::open(stdin_null).context("standard streams")?;
+        Ok(Self {
+            request,
+            variables,
+            streams: Some(streams),
+            hears_end_of_write,
+            outcome: Outcome::Unknown,
+        })
+    }
+
+    pub(crate) fn outcome(self) -> Outcome {
+        self.outcome
+    }
+
+    /// Requests and the first data leave together: the peer's answer is not waited for.
+    fn start(&mut self, port: &mut Port<'_>, id: LocalId) -> Result<(), engine::Error> {
+        port.call(|connection, out| {
+            for variable in &self.variables {
+                connection.request(id, variable, false, out)?;
+            }
+            connection.request(id, &self.request, true, out)
+        })?;
+        let Some(Streams { stdin, stdout, stderr }) = self.streams.take() else { return Ok(()) };
+        port.attach(id, Stream::Data, Sink::fd(stdout));
+        port.attach(id, Stream::Stderr, Sink::fd(stderr));
+        port.session().start_source(id, Source::Fd(stdin), None, move |session, end| {
+            stdin_ended(session, id, &end);
+        })
+    }
+
+    fn fail(
+        &mut self,
+        port: &mut Port<'_>,
+        id: LocalId,
+        error: Error,
+    ) -> Result<Flow, engine::Error> {
+        if !matches!(self.outcome, Outcome::Failed(_)) {
+            self.outcome = Outcome::Failed(error);
+        }
+        port.call(|connection, out| connection.close(id, out))?;
+        Ok(Flow::Finish)
+    }
+}
+
+/// On the source's thread: the command sees the end of its input.
+fn stdin_ended(session: &Session, id: LocalId, end: &SourceEnd) {
+    if let SourceEnd::Failed(why) = end {
+        eprintln!("lhssh: read from standard input: {why}");
+    }
+    // The connection may be over already; the receiving thread says why.
+    let _ = session.call(|connection, out| connection.eof(id, out));
+}
+
+impl Program for Command {
+    fn event(&mut self, port: &mut Port<'_>, event: Event) -> Result<Flow, engine::Error> {
+        match event {
+            Event::Opened { id, .. } => self.start(port, id)?,
+            Event::OpenFailed { text, .. } => {
+                let text = login::escaped(&text);
+                self.outcome = Outcome::Failed(anyhow!("the server opens no session: {text}"));
+                return Ok(Flow::Finish);
+            }
+            Event::Reply { id, ok: false } => {
+                let name = self.request.name();
+                return self.fail(port, id, anyhow!("the server refuses the {name} request"));
+            }
+            Event::ExitStatus { status, .. } => self.outcome = Outcome::Exited(status),
+            Event::ExitSignal { name, .. } => {
+                self.outcome = Outcome::Killed(login::escaped(&name));
+            }
+            Event::EndOfWrite { id } => port.session().stop_sources(id),
+            Event::Closed { id } => {
+                port.session().stop_sources(id);
+                port.call(|connection, out| connection.close(id, out))?;
+                return Ok(Flow::Finish);
+            }
+            _ => {}
+        }
+        Ok(Flow::On)
+    }
+
+    /// Standard output or error takes no more. A reader that went away is no error, but the
+    /// command should hear of it; a full disk is one.
+    fn sink_broke(
+        &mut self,
+        port: &mut Port<'_>,
+        id: LocalId,
+        stream: Stream,
+        why: io::Error,
+    ) -> Flow {
+        let quiet = why.kind() == io::ErrorKind::BrokenPipe;
+        let done = match stream {
+            Stream::Stderr => Ok(Flow::On),
+            Stream::Data if quiet && self.hears_end_of_write => {
+                let said = port.call(|connection, out| {
+                    connection.request(id, &Request::EndOfWrite, false, out)
+                });
+                said.map(|()| Flow::On)
+            }
+            Stream::Data if quiet => {
+                port.call(|connection, out| connection.close(id, out)).map(|()| Flow::Finish)
+            }
+            Stream::Data => {
+                self.fail(port, id, Error::new(why).context("write to standard output"))
+            }
+        };
+        done.unwrap_or(Flow::Finish)
+    }
+}

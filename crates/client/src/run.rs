@@ -1,0 +1,184 @@
+//! From the command line to the exit code.
+
+use crate::args::Args;
+use crate::command::{Command, Outcome};
+use anyhow::{Context, Result, anyhow, bail};
+use conf::{Client, Level, LogLevel, Supported};
+use engine::{Alive, Plan, Tune, plan};
+use login::{Log, LoggedIn};
+use proto::channel::{Limits, Request};
+use proto::window::Rule;
+use proto::{Connection, KexConfig, RekeyLimit};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Exit code of everything that is not the remote command's own (ssh(1) EXIT STATUS).
+pub(crate) const FAILED: u8 = 255;
+
+/// Runs the command line; every failure is one line on standard error.
+pub(crate) fn run(args: &Args, supported: &Supported) -> ExitCode {
+    let (conf, log) = match configure(args, supported) {
+        Ok(Some(ready)) => ready,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lhssh: {error:#}");
+            let hint = error.downcast_ref::<conf::Error>().and_then(conf::Error::hint);
+            hint.iter().for_each(|hint| eprintln!("hint: {hint}"));
+            return ExitCode::from(FAILED);
+        }
+    };
+    match connect_and_run(args, &conf, &log) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            let hint = error.downcast_ref::<login::Error>().and_then(login::Error::hint);
+            log.fatal(format_args!("{error:#}"), hint.as_deref());
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// The configuration and the log; `None` when printing it was all that was asked for.
+fn configure(args: &Args, supported: &Supported) -> Result<Option<(Client, Log)>> {
+    let local = local_user()?;
+    let loaded = conf::client::load(&args.host, &args.settings, &args.files, supported, &local)?;
+    let conf = loaded.config;
+    if args.print_config {
+        print!("{}", conf.dump());
+        return Ok(None);
+    }
+    let log = Log::new("lhssh", conf.log_level, args.log_file.as_deref())
+        .with_context(|| format!("{:?}", args.log_file.as_deref().unwrap_or("-E".as_ref())))?;
+    for notice in &loaded.notices {
+        match notice.level {
+            Level::Debug => log.debug(1, format_args!("{}", notice.text)),
+            Level::Warning => log.info(format_args!("lhssh: warning: {}", notice.text)),
+        }
+    }
+    Ok(Some((conf, log)))
+}
+
+/// What this build offers, in its default order.
+pub(crate) fn supported() -> Supported {
+    let all = KexConfig::default();
+    Supported {
+        ciphers: all.ciphers.iter().map(|cipher| cipher.name()).collect(),
+        macs: all.macs.iter().map(|mac| mac.name()).collect(),
+        kex: all.kex,
+        signatures: all.host_key_algs.iter().map(|alg| alg.name()).collect(),
+    }
+}
+
+/// Who runs the program, by the user database.
+fn local_user() -> Result<conf::Local> {
+    let uid = nix::unistd::getuid();
+    let user = nix::unistd::User::from_uid(uid)
+        .context("user database")?
+        .ok_or_else(|| anyhow!("you do not exist: no user has the id {uid}"))?;
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    Ok(conf::Local { home: home.map_or(user.dir, Into::into), user: user.name, uid: uid.as_raw() })
+}
+
+fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
+    let started = Instant::now();
+    if args.command.is_none() && std::io::stdin().is_terminal() && !conf.stdin_null {
+        bail!(
+            "a login shell needs a terminal at the other end, which is not supported yet; give a command"
+        );
+    }
+    let LoggedIn { link, authenticated, proxy: _proxy } = login::log_in(conf, log)?;
+    tell_of_login(&authenticated, conf, log);
+    let peer = authenticated.transport().peer();
+    let hears_end_of_write = peer.is_some_and(|p| p.is_openssh_from(0, 0) || p.is_longhaul());
+    let buffers = login::buffers(conf);
+    let cap = peer.and_then(proto::Peer::max_window).unwrap_or(u32::MAX);
+    let rule = Rule::bulk(buffers.window.min(cap));
+    let plan = Plan {
+        workers: plan::workers(chosen(conf.crypto_workers), authenticated.transport()),
+        rekey: RekeyLimit { bytes: conf.rekey_limit.bytes, time: conf.rekey_limit.time },
+    };
+    let connection = Connection::new(authenticated, Limits::client());
+    let command =
+        Command::new(first_request(args), variables(conf), conf.stdin_null, hears_end_of_write)?;
+    let tune = Tune::new(buffers, rule);
+    let (session, rx) = link.into_session(connection, plan, tune, alive(conf), command)?;
+    session.open_session(rule)?;
+    let (command, totals, end) = rx.run();
+    let seconds = started.elapsed().as_secs_f64();
+    let sent = session.sent();
+    log.debug(
+        1,
+        format_args!(
+            "sent {sent} bytes, received {} bytes, {} written, in {seconds:.1} s",
+            totals.received, totals.written
+        ),
+    );
+    match (command.outcome(), end) {
+        (Outcome::Exited(status), _) => Ok(u8::try_from(status & 0xff).unwrap_or(FAILED)),
+        (Outcome::Killed(signal), _) => {
+            log.debug(1, format_args!("the command was killed by signal {signal}"));
+            Ok(FAILED)
+        }
+        (Outcome::Failed(error), _) => Err(error),
+        (Outcome::Unknown, Ok(())) => Ok(FAILED),
+        (Outcome::Unknown, Err(error)) => Err(anyhow!(
+            "{}: {error}; {sent} bytes sent, {} bytes received and {} written",
+            conf.host_name,
+            totals.received,
+            totals.written
+        )),
+    }
+}
+
+fn tell_of_login(authenticated: &proto::auth::Authenticated, conf: &Client, log: &Log) {
+    if log.level() < LogLevel::Debug1 {
+        return;
+    }
+    if let Some(negotiated) = authenticated.transport().negotiated() {
+        log.debug(1, format_args!("negotiated {negotiated:?}"));
+    }
+    log.debug(1, format_args!("logged in to {} as {}", conf.host_name, authenticated.login()));
+}
+
+fn chosen(workers: conf::Workers) -> Option<usize> {
+    match workers {
+        conf::Workers::Auto => None,
+        conf::Workers::Count(count) => Some(count.into()),
+    }
+}
+
+fn first_request(args: &Args) -> Request {
+    match &args.command {
+        None => Request::Shell,
+        Some(name) if args.subsystem => {
+            Request::Subsystem(String::from_utf8_lossy(name).into_owned())
+        }
+        Some(command) => Request::Exec(command.clone()),
+    }
+}
+
+/// SetEnv, and what SendEnv picks of our own environment; the first of a name counts.
+fn variables(conf: &Client) -> Vec<Request> {
+    use std::os::unix::ffi::OsStrExt;
+    let set = conf.set_env.iter().map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
+    let ours = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.to_str().filter(|name| conf.send_env.matches(name))?.to_owned();
+        Some((name, value.as_bytes().to_vec()))
+    });
+    let mut seen = Vec::new();
+    set.chain(ours)
+        .filter(|(name, _)| {
+            let new = !seen.contains(name);
+            seen.push(name.clone());
+            new
+        })
+        .map(|(name, value)| Request::Env { name: name.into_bytes(), value })
+        .collect()
+}
+
+fn alive(conf: &Client) -> Option<Alive> {
+    (!conf.server_alive_interval.is_zero()).then_some(Alive {
+        interval: conf.server_alive_interval,
+        count: conf.server_alive_count_max,
+    })
+}
