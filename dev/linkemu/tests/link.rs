@@ -157,7 +157,9 @@ fn every_byte_arrives_though_one_segment_in_a_hundred_is_lost() {
 
 #[test]
 fn every_byte_arrives_through_a_queue_that_overflows() {
-    let spec = Spec { rtt: ms(20), rate: Some(GBIT / 5), queue: Some(100_000), ..Spec::default() };
+    // Reno does not pace: its slow start is sure to overrun the queue.
+    let (queue, cc) = (Some(100_000), Some("reno".to_owned()));
+    let spec = Spec { rtt: ms(20), rate: Some(GBIT / 5), queue, cc, ..Spec::default() };
     let Some(link) = link_or_skip("integrity with a short queue", spec) else { return };
     transfer(&link, 8 << 20).unwrap();
     let stats = link.down();
