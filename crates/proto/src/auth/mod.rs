@@ -12,6 +12,8 @@
 pub mod client;
 mod msg;
 pub mod server;
+#[cfg(test)]
+mod tests;
 
 pub use client::{Client, Credentials, Signer};
 pub use server::{Decision, Policy, Server};

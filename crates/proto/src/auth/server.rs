@@ -144,6 +144,11 @@ impl<P: Policy> Core<P> {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn policy(&self) -> &P {
+        &self.policy
+    }
+
     /// One message of RFC 4252; how the login succeeded, if it did.
     pub(super) fn handle(
         &mut self,

@@ -19,6 +19,8 @@ mod input;
 mod msg;
 mod output;
 mod request;
+#[cfg(test)]
+mod tests;
 
 pub use half::{Half, Step};
 pub use msg::OpenReason;
