@@ -55,9 +55,13 @@ impl<const LIMBS: usize> Ephemeral<LIMBS> {
 
     /// K is the peer's value to the power of our secret.
     pub(super) fn agree(&self, peer: &[u8]) -> Result<SharedSecret, KexError> {
-        let peer = self.group.element(peer)?;
-        let shared = Zeroizing::new(self.raise(&peer));
-        Ok(SharedSecret::mpint(Zeroizing::new(shared.to_be_bytes()).as_ref()))
+        Ok(SharedSecret::mpint(&self.raw(peer)?))
+    }
+
+    /// K, big-endian and as long as the prime.
+    pub(super) fn raw(&self, peer: &[u8]) -> Result<Zeroizing<Vec<u8>>, KexError> {
+        let shared = Zeroizing::new(self.raise(&self.group.element(peer)?));
+        Ok(Zeroizing::new(Zeroizing::new(shared.to_be_bytes()).as_ref().to_vec()))
     }
 
     fn raise(&self, base: &Uint<LIMBS>) -> Uint<LIMBS> {
@@ -84,5 +88,34 @@ impl<const LIMBS: usize> Group<LIMBS> {
         let value = Uint::from_be_slice(&padded);
         let p_minus_1 = self.params.modulus().get().wrapping_sub(&Uint::ONE);
         if value > Uint::ONE && value < p_minus_1 { Ok(value) } else { Err(KexError::Value) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With an exponent of one the secret is the peer's value: any encoding can be provoked.
+    #[test]
+    fn a_secret_with_leading_zeroes_or_a_high_bit_is_a_shortest_mpint() {
+        let exponent = Zeroizing::new(U512::ONE);
+        let own = Ephemeral { exponent, group: &GROUP16 };
+        for (peer, encoded) in [
+            (&[2][..], &[0, 0, 0, 1, 2][..]),
+            (&[0x80], &[0, 0, 0, 2, 0, 0x80]),
+            (&[0, 0, 0xff, 0], &[0, 0, 0, 3, 0, 0xff, 0]),
+            (&[0x7f, 0xff], &[0, 0, 0, 2, 0x7f, 0xff]),
+        ] {
+            assert_eq!(own.raw(peer).map(|raw| raw.len()), Ok(512));
+            assert_eq!(own.agree(peer).unwrap().encoded(), encoded);
+        }
+    }
+
+    /// Small numbers, so that the powers can be checked by eye: 2^10 and (2^10)^3.
+    #[test]
+    fn powers_are_powers() {
+        let own = |e: u32| Ephemeral { exponent: Zeroizing::new(U512::from(e)), group: &GROUP14 };
+        assert_eq!(own(10).agree(&[2]).unwrap().encoded(), [0, 0, 0, 2, 4, 0]);
+        assert_eq!(own(3).agree(&[4, 0]).unwrap().encoded(), [0, 0, 0, 4, 0x40, 0, 0, 0]);
     }
 }

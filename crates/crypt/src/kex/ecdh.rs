@@ -5,6 +5,7 @@ use crate::{CryptError, KexError};
 use aws_lc_rs::agreement::{
     self, Algorithm, ECDH_P256, ECDH_P384, ECDH_P521, PrivateKey, UnparsedPublicKey,
 };
+use zeroize::Zeroizing;
 
 /// SEC 1 section 2.3.3: the first byte of a point in uncompressed form.
 const UNCOMPRESSED: u8 = 4;
@@ -34,10 +35,15 @@ impl Ephemeral {
         Ok((Self { private, point_len }, public))
     }
 
-    /// K is the x coordinate. RFC 5656 section 4: "All elliptic curve public keys MUST be
-    /// validated after they are received"; the library checks that the point is on the curve
-    /// and not infinity (the curves' cofactor is 1), we that it is in the one form we send.
+    /// K is the x coordinate as a number.
     pub(super) fn agree(&self, peer: &[u8]) -> Result<SharedSecret, KexError> {
+        Ok(SharedSecret::mpint(&self.raw(peer)?))
+    }
+
+    /// The x coordinate, as long as the field. RFC 5656 section 4: "All elliptic curve public
+    /// keys MUST be validated after they are received"; the library checks that the point is on
+    /// the curve and not infinity (the curves' cofactor is 1), we that it is in the form we send.
+    pub(super) fn raw(&self, peer: &[u8]) -> Result<Zeroizing<Vec<u8>>, KexError> {
         if peer.len() != self.point_len {
             return Err(KexError::Length { expected: self.point_len, got: peer.len() });
         }
@@ -45,6 +51,6 @@ impl Ephemeral {
             return Err(KexError::Value);
         }
         let peer = UnparsedPublicKey::new(self.private.algorithm(), peer);
-        agreement::agree(&self.private, peer, KexError::Value, |x| Ok(SharedSecret::mpint(x)))
+        agreement::agree(&self.private, peer, KexError::Value, |x| Ok(Zeroizing::new(x.to_vec())))
     }
 }

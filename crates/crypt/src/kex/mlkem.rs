@@ -1,8 +1,8 @@
 //! mlkem768x25519-sha256 (draft-ietf-sshm-mlkem-hybrid-kex): FIPS 203 beside X25519.
 
-use super::{SharedSecret, hybrid, x25519};
+use super::{SharedSecret, hybrid, x25519, x25519::Point};
 use crate::{CryptError, Hash, KexError};
-use aws_lc_rs::kem::{AlgorithmId, Ciphertext, DecapsulationKey, EncapsulationKey, ML_KEM_768};
+use aws_lc_rs::kem::{self, AlgorithmId, DecapsulationKey, EncapsulationKey, ML_KEM_768};
 
 /// FIPS 203 table 3: bytes of encapsulation key and of ciphertext.
 pub(super) const PUBLIC_LEN: usize = 1184;
@@ -25,11 +25,16 @@ impl Ephemeral {
     }
 
     pub(super) fn finish(&self, server: &[u8]) -> Result<SharedSecret, KexError> {
+        let (secret, classic) = self.raw(server)?;
+        Ok(SharedSecret::hybrid(Hash::Sha256, secret.as_ref(), &*classic))
+    }
+
+    /// Both secrets. The library checks the ciphertext's length again.
+    pub(super) fn raw(&self, server: &[u8]) -> Result<(kem::SharedSecret, Point), KexError> {
         let (ciphertext, point) = hybrid::split(server, CIPHERTEXT_LEN)?;
         let classic = self.point.raw(point)?;
-        let secret =
-            self.kem.decapsulate(Ciphertext::from(ciphertext)).map_err(|_| KexError::Value)?;
-        Ok(SharedSecret::hybrid(Hash::Sha256, secret.as_ref(), &*classic))
+        let secret = self.kem.decapsulate(ciphertext.into()).map_err(|_| KexError::Value)?;
+        Ok((secret, classic))
     }
 }
 

@@ -1,6 +1,6 @@
 //! sntrup761x25519-sha512 (draft-ietf-sshm-ntruprime-ssh): Streamlined NTRU Prime beside X25519.
 
-use super::{SharedSecret, hybrid, x25519};
+use super::{SharedSecret, hybrid, x25519, x25519::Point};
 use crate::{CryptError, Hash, KexError, random, random_array};
 use sntrup761::rand::{TryCryptoRng, TryRng};
 use sntrup761::{Ciphertext, DecapsulationKey, EncapsulationKey};
@@ -21,14 +21,18 @@ impl Ephemeral {
         Ok((Self { kem, point }, hybrid::join(key.as_ref(), &public)))
     }
 
-    /// A ciphertext that was not made for our key yields a secret nobody knows (implicit
-    /// rejection): the signature over the exchange hash fails then, not this function.
     pub(super) fn finish(&self, server: &[u8]) -> Result<SharedSecret, KexError> {
+        let (secret, classic) = self.raw(server)?;
+        Ok(SharedSecret::hybrid(Hash::Sha512, secret.as_ref(), &*classic))
+    }
+
+    /// Both secrets. A ciphertext that was not made for our key yields one nobody knows
+    /// (implicit rejection): the signature over the exchange hash fails then, not this function.
+    pub(super) fn raw(&self, server: &[u8]) -> Result<(sntrup761::SharedSecret, Point), KexError> {
         let (ciphertext, point) = hybrid::split(server, CIPHERTEXT_LEN)?;
         let classic = self.point.raw(point)?;
         let ciphertext = Ciphertext::try_from(ciphertext).map_err(|_| KexError::Value)?;
-        let secret = self.kem.decapsulate(&ciphertext);
-        Ok(SharedSecret::hybrid(Hash::Sha512, secret.as_ref(), &*classic))
+        Ok((self.kem.decapsulate(&ciphertext), classic))
     }
 }
 

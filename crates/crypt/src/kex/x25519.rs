@@ -8,6 +8,9 @@ use zeroize::Zeroizing;
 /// Bytes of a public value and of the raw secret.
 pub(super) const LEN: usize = 32;
 
+/// A raw shared secret: the point's u coordinate as it comes, wiped on drop.
+pub(super) type Point = Zeroizing<[u8; LEN]>;
+
 const REFUSED: CryptError = CryptError::Refused("X25519");
 
 /// A fresh secret scalar.
@@ -26,9 +29,9 @@ impl Ephemeral {
         Ok(SharedSecret::mpint(&*self.raw(peer)?))
     }
 
-    /// The 32 bytes themselves. RFC 8731 section 3: an all-zero secret, which is what points of
+    /// The point itself. RFC 8731 section 3: an all-zero secret, which is what points of
     /// low order lead to, aborts; the library checks for it.
-    pub(super) fn raw(&self, peer: &[u8]) -> Result<Zeroizing<[u8; LEN]>, KexError> {
+    pub(super) fn raw(&self, peer: &[u8]) -> Result<Point, KexError> {
         if peer.len() != LEN {
             return Err(KexError::Length { expected: LEN, got: peer.len() });
         }
