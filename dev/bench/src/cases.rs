@@ -60,10 +60,14 @@ pub(crate) struct Entrant {
     pub(crate) tool: Tool,
     /// More options for the client.
     pub(crate) args: &'static [&'static str],
+    /// Both ends run without privilege, though the bench has it.
+    pub(crate) plain: bool,
+    /// Bytes moved are divided by this: who is ten times slower need not take ten times longer.
+    pub(crate) divide: u64,
 }
 
 const fn entrant(name: &'static str, tool: Tool) -> Entrant {
-    Entrant { name, tool, args: &[] }
+    Entrant { name, tool, args: &[], plain: false, divide: 1 }
 }
 
 const BOTH_OURS: Tool = Tool::Ssh { client: Side::Ours, server: Side::Ours };
@@ -136,6 +140,8 @@ pub(crate) struct Path {
     pub(crate) mbit: u32,
     /// Segments lost, as a fraction.
     pub(crate) loss: f64,
+    /// Room before the bottleneck.
+    pub(crate) queue_mib: u64,
     /// Whether tcp_rmem, tcp_wmem and their kin allow 256 MiB.
     pub(crate) raised: bool,
     pub(crate) congestion: &'static str,
@@ -166,7 +172,7 @@ const PIPE_BARS: &[Bar] = &[
 ];
 const CHACHA_BARS: &[Bar] = &[bar("ours", Rate, VS_OPENSSH, 1.8, 2.5)];
 const DISCARD_BARS: &[Bar] = &[bar("ours", Rate, Contender("iperf3"), 0.9, 1.0)];
-const REKEYING: Entrant = Entrant { name: "ours-1G", tool: BOTH_OURS, args: &["-oRekeyLimit=1G"] };
+const REKEYING: Entrant = Entrant { args: &["-oRekeyLimit=1G"], ..entrant("ours-1G", BOTH_OURS) };
 const REKEY_BARS: &[Bar] = &[bar("ours-1G", Rate, Contender("ours"), 0.97, 0.97)];
 const SLOW_BARS: &[Bar] = &[bar("ours", Memory, Absolute, 8.0, 8.0)];
 const LOGIN_BARS: &[Bar] = &[bar("ours", Wall, VS_OPENSSH, 0.5, 0.2)];
@@ -201,15 +207,20 @@ const fn link(
     Case { name, work, cipher: GCM, entrants, bars, path: Some(path) }
 }
 
-const LONG: Path = Path { rtt_ms: 100, mbit: 1000, loss: 0.0, raised: true, congestion: "cubic" };
+const LONG: Path =
+    Path { rtt_ms: 100, mbit: 1000, loss: 0.0, queue_mib: 32, raised: true, congestion: "cubic" };
 const UNTUNED: Path = Path { raised: false, ..LONG };
 const LONGER: Path = Path { rtt_ms: 240, ..LONG };
 const LOSSY: Path = Path { rtt_ms: 25, loss: 0.0001, ..LONG };
 const LOSSY_BBR: Path = Path { congestion: "bbr", ..LOSSY };
-const OURS_IPERF: &[Entrant] = &[OURS, OPENSSH, IPERF];
+const SLOW_STOCK: Entrant = Entrant { divide: 8, ..OPENSSH };
+const PLAIN: Entrant = Entrant { plain: true, ..entrant("ours-user", BOTH_OURS) };
+const OURS_IPERF: &[Entrant] = &[OURS, SLOW_STOCK, IPERF];
+const UNTUNED_ALL: &[Entrant] = &[OURS, PLAIN, SLOW_STOCK, IPERF];
 const VS_IPERF: Against = Contender("iperf3");
 const FULL: &[Bar] = &[bar("ours", Rate, VS_IPERF, 0.95, 0.98)];
-const FORCED: &[Bar] = &[bar("ours", Rate, VS_IPERF, 2.5, 3.0)];
+const FORCED: &[Bar] =
+    &[bar("ours", Rate, VS_IPERF, 2.5, 3.0), bar("ours-user", Rate, VS_IPERF, 0.95, 1.3)];
 // 7 and 5 round trips of 100 ms.
 const ROUND_TRIPS: &[Bar] =
     &[bar("ours", Wall, Absolute, 0.7, 0.5), bar("lhssh-sshd", Wall, Absolute, 0.7, 0.5)];
@@ -218,20 +229,20 @@ const ROUND_TRIPS: &[Bar] =
 pub(crate) const LINK: &[Case] = &[
     link("100ms-push", Work::PushFile, LONG, OURS_IPERF, FULL),
     link("100ms-pull", Work::PullFile, LONG, OURS_IPERF, FULL),
-    link("100ms-untuned-push", Work::PushFile, UNTUNED, OURS_IPERF, FORCED),
-    link("100ms-untuned-pull", Work::PullFile, UNTUNED, OURS_IPERF, FORCED),
+    link("100ms-untuned-push", Work::PushFile, UNTUNED, UNTUNED_ALL, FORCED),
+    link("100ms-untuned-pull", Work::PullFile, UNTUNED, UNTUNED_ALL, FORCED),
     link(
         "100ms-from-stock",
         Work::PullFile,
         LONG,
-        &[TO_STOCK, OPENSSH, IPERF],
+        &[TO_STOCK, SLOW_STOCK, IPERF],
         &[bar("lhssh-sshd", Rate, VS_IPERF, 0.9, 0.95)],
     ),
     link(
         "100ms-stock-into-ours",
         Work::PushFile,
         LONG,
-        &[FROM_STOCK, OPENSSH, IPERF],
+        &[FROM_STOCK, SLOW_STOCK, IPERF],
         &[bar("ssh-lhsshd", Rate, VS_IPERF, 0.9, 0.95)],
     ),
     link("240ms-push", Work::PushFile, LONGER, OURS_IPERF, FULL),

@@ -19,17 +19,22 @@ pub(crate) fn list() -> Result<()> {
 /// Prints the results of one case; returns how many bars were missed.
 pub(crate) fn print(case: &Case, series: &[Series]) -> usize {
     println!("\n{} ({})", case.name, case.cipher);
-    println!("{}", heading(case.work));
+    println!("{}", heading(case));
     for one in series {
-        println!("{}", line(case.work, one));
+        println!("{}", line(case, one));
+        for why in &one.refused {
+            println!("    a run was refused, the emulator did not keep up: {why}");
+        }
     }
     case.bars.iter().filter(|bar| !judge(bar, series)).count()
 }
 
-fn heading(work: Work) -> String {
+fn heading(case: &Case) -> String {
+    let work = case.work;
     let figure = match work {
         Work::Login => "ms  (min - max)",
         work if work.is_slow() => "MiB over idle",
+        _ if case.path.is_some() => "Mbit/s  (min - max)",
         _ => "GB/s  (min - max)",
     };
     let cpu = match work {
@@ -43,11 +48,13 @@ fn heading(work: Work) -> String {
     )
 }
 
-fn line(work: Work, series: &Series) -> String {
+fn line(case: &Case, series: &Series) -> String {
+    let work = case.work;
     let of = |figure: &dyn Fn(&Sample) -> f64| spread(series.samples.iter().map(figure));
     let main = match work {
         Work::Login => show(of(&|s| s.seconds * 1e3), 1),
         work if work.is_slow() => show(of(&|s| s.over_idle_mib.unwrap_or_default()), 1),
+        _ if case.path.is_some() => show(of(&|s| s.bytes as f64 * 8.0 / s.seconds / 1e6), 0),
         _ => show(of(&|s| s.bytes as f64 / s.seconds / 1e9), 2),
     };
     let per = |s: &Sample| match work {

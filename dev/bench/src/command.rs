@@ -74,13 +74,14 @@ fn sshd(lab: &Lab, side: Side, user: &str) -> Result<Vec<String>> {
         return Ok(words(&[SSHD, "-i", "-e", "-f", &config("stock")]));
     }
     let program = lab.lhsshd.as_ref().context("lhsshd")?.display().to_string();
-    let mut command = Vec::new();
-    if user != lab.user {
-        let (uid, gid) = (format!("--reuid={user}"), format!("--regid={user}"));
-        command = words(&["setpriv", &uid, &gid, "--init-groups", "--reset-env"]);
-    }
-    command.extend(words(&[&program, "-i", "-e", "-f", &config("ours")]));
-    Ok(command)
+    let command = words(&[&program, "-i", "-e", "-f", &config("ours")]);
+    // lhsshd serves the user who runs it.
+    Ok(if user == lab.user { command } else { [become_user(user), command].concat() })
+}
+
+fn become_user(user: &str) -> Vec<String> {
+    let (uid, gid) = (format!("--reuid={user}"), format!("--regid={user}"));
+    words(&["setpriv", &uid, &gid, "--init-groups", "--reset-env"])
 }
 
 /// The client of a run.
@@ -94,6 +95,9 @@ pub(crate) fn client(lab: &Lab, entrant: &Entrant, order: &Order<'_>) -> Result<
 
 fn ssh(lab: &Lab, side: Side, entrant: &Entrant, order: &Order<'_>) -> Result<End> {
     let mut base = login(lab, side, order)?;
+    if entrant.plain {
+        base = [become_user(order.user), base].concat();
+    }
     base.extend(words(entrant.args));
     let file = order.source.display();
     let from_file = Some(order.source.to_path_buf());
@@ -144,8 +148,9 @@ fn login(lab: &Lab, side: Side, order: &Order<'_>) -> Result<Vec<String>> {
     Ok(command)
 }
 
+/// `-s` goes before the host, which is the last word so far.
 fn subsystem(mut base: Vec<String>, name: &str) -> Vec<String> {
-    base.insert(1, "-s".to_owned());
+    base.insert(base.len().saturating_sub(1), "-s".to_owned());
     base.push(name.to_owned());
     base
 }

@@ -7,6 +7,7 @@
 mod cases;
 mod chart;
 mod command;
+mod crypt;
 mod lab;
 mod measured;
 mod net;
@@ -35,6 +36,8 @@ enum Task {
     Pipe(Options),
     /// Both ends in namespaces joined by an emulated link (needs root)
     Link(Options),
+    /// Sealing and opening in this process, without sockets
+    Crypt(crypt::Options),
     /// The names of all cases
     Cases,
     /// Writes SIZE bytes of a fixed stream to stdout
@@ -57,9 +60,9 @@ struct Options {
     /// Bytes per run [default: 8G for pipe, 20 s at the link's rate for link]
     #[arg(long)]
     size: Option<Size>,
-    /// Runs of each contender
-    #[arg(long, default_value_t = 5)]
-    runs: usize,
+    /// Runs of each contender [default: 5 for pipe, 3 for link]
+    #[arg(long)]
+    runs: Option<usize>,
     /// Cipher, instead of each case's own
     #[arg(long)]
     cipher: Option<String>,
@@ -75,9 +78,6 @@ struct Options {
     /// Our server [default: lhsshd beside this program]
     #[arg(long)]
     lhsshd: Option<PathBuf>,
-    /// The link emulator [default: linkemu beside this program]
-    #[arg(long)]
-    linkemu: Option<PathBuf>,
     /// Fail when a bar is missed
     #[arg(long)]
     strict: bool,
@@ -97,6 +97,7 @@ fn carry_out(task: Task) -> Result<()> {
     match task {
         Task::Pipe(options) => run::suite(&options, cases::PIPE),
         Task::Link(options) => run::suite(&options, cases::LINK),
+        Task::Crypt(options) => crypt::main(&options),
         Task::Cases => chart::list(),
         Task::Gen { size } => stream::write(&mut std::io::stdout().lock(), size.0),
         Task::Throttle { rate } => stream::drain_slowly(&mut std::io::stdin().lock(), rate.0),

@@ -1,36 +1,81 @@
-//! Net: where the two ends are, and how a command is started at each.
+//! Net: where the two ends of a turn are, and how a command is started at each.
+//!
+//! An emulated link is made anew for each turn: the kernel remembers paths per namespace, and no
+//! contender shall profit from what another one learnt. It also gives each turn a verdict of its
+//! own on whether the emulator kept up.
 
-use crate::Options;
 use crate::cases::Path;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
+use linkemu::{Link, Side, Spec, Verdict};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+/// What "raised" buffers are.
+const RAISED: u64 = 256 << 20;
 
 /// A place for a client and a place for a server.
-pub(crate) struct Net {
-    /// Words before a command at the client's place.
-    pub(crate) client: Vec<String>,
-    /// Words before a command at the server's place.
-    pub(crate) server: Vec<String>,
-    /// The server's address.
-    pub(crate) address: IpAddr,
+pub(crate) enum Net {
+    Loopback,
+    Emulated(Box<Link>),
+}
+
+/// One of the two places.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    Client,
+    Server,
 }
 
 impl Net {
     /// Loopback, or the emulated link of a case.
-    pub(crate) fn up(_options: &Options, path: Option<Path>) -> Result<Self> {
-        match path {
-            None => Ok(Self::loopback()),
-            Some(_) => bail!("lhbench link needs linkemu"),
-        }
-    }
-
-    fn loopback() -> Self {
-        Self { client: Vec::new(), server: Vec::new(), address: Ipv4Addr::LOCALHOST.into() }
+    pub(crate) fn up(path: Option<Path>) -> Result<Self> {
+        let Some(path) = path else { return Ok(Self::Loopback) };
+        let spec = spec(path);
+        Ok(Self::Emulated(Box::new(Link::up(spec).context("the emulated link")?)))
     }
 
     /// An address at the server's place with a port nobody has now.
     pub(crate) fn free(&self) -> Result<SocketAddr> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        Ok(SocketAddr::new(self.address, port))
+        let address = match self {
+            Self::Loopback => Ipv4Addr::LOCALHOST,
+            Self::Emulated(link) => link.spec().addresses[1],
+        };
+        Ok(SocketAddr::new(IpAddr::V4(address), port))
+    }
+
+    /// Starts a command at one place.
+    pub(crate) fn spawn(&self, place: Place, command: &mut Command) -> Result<Child> {
+        let child = match (self, place) {
+            (Self::Loopback, _) => command.spawn(),
+            (Self::Emulated(link), Place::Client) => link.spawn_in(Side::A, command),
+            (Self::Emulated(link), Place::Server) => link.spawn_in(Side::B, command),
+        };
+        child.with_context(|| format!("{command:?}"))
+    }
+
+    /// Ends it; says why nothing measured over it may be used, if so.
+    pub(crate) fn down(self) -> Option<String> {
+        let Self::Emulated(link) = self else { return None };
+        let spec = link.spec().clone();
+        match link.down().verdict(&spec) {
+            Verdict::Sound => None,
+            Verdict::Refused(why) => Some(why.join("; ")),
+        }
+    }
+}
+
+fn spec(path: Path) -> Spec {
+    let raised = path.raised.then_some(RAISED);
+    Spec {
+        rtt: Duration::from_millis(path.rtt_ms.into()),
+        rate: Some(u64::from(path.mbit) * 1_000_000),
+        loss: path.loss,
+        queue: Some(path.queue_mib << 20),
+        rmem: raised,
+        wmem: raised,
+        cc: Some(path.congestion.to_owned()),
+        ..Spec::default()
     }
 }

@@ -4,11 +4,11 @@ use crate::cases::{Case, Entrant, Tool, Work};
 use crate::command::{self, End, Order};
 use crate::lab::Lab;
 use crate::measured::Report;
-use crate::net::Net;
+use crate::net::{Net, Place};
 use crate::{Options, chart, quiet};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,8 +26,8 @@ const LINK_SECONDS: u64 = 20;
 pub(crate) struct Sample {
     /// Bytes moved; 0 for logins.
     pub(crate) bytes: u64,
-    /// Seconds the bytes took: the client's whole life, login included, except for iperf3,
-    /// whose own figure is taken.
+    /// Seconds the bytes took: the client's whole life, login included; over a link without the
+    /// login. For iperf3 by its own figure.
     pub(crate) seconds: f64,
     pub(crate) client: Report,
     pub(crate) server: Report,
@@ -41,6 +41,8 @@ pub(crate) struct Series {
     pub(crate) case: &'static str,
     pub(crate) contender: &'static str,
     pub(crate) samples: Vec<Sample>,
+    /// Turns whose figures were thrown away, because the link emulator did not keep up.
+    pub(crate) refused: Vec<String>,
 }
 
 /// Runs the chosen cases, prints a table for each, writes the JSON.
@@ -77,100 +79,119 @@ fn turns(
     out: &mut HashSet<&'static str>,
 ) -> Result<Vec<Series>> {
     let bench = Bench::new(lab, options, case)?;
-    let mut series = Vec::new();
+    let mut all = Vec::new();
     for entrant in case.entrants.iter().filter(|e| chosen(&options.contenders, e.name)) {
-        if out.contains(entrant.name) {
-            continue;
-        }
-        if bench.ready(entrant) {
-            let (case, contender) = (case.name, entrant.name);
-            series.push((entrant, Series { case, contender, samples: Vec::new() }));
-        } else {
-            out.insert(entrant.name);
+        match bench.ready(entrant, out) {
+            Some(login) => all.push((entrant, login, Series::new(case, entrant))),
+            None => drop(out.insert(entrant.name)),
         }
     }
-    for _ in 0..options.runs {
-        for (entrant, series) in &mut series {
-            let sample = bench.turn(entrant).with_context(|| entrant.name)?;
-            series.samples.push(sample);
+    for _ in 0..options.runs.unwrap_or(if case.path.is_some() { 3 } else { 5 }) {
+        for (entrant, login, series) in &mut all {
+            let turn = bench.turn(entrant, *login).with_context(|| entrant.name)?;
+            series.take(turn);
         }
     }
-    Ok(series.into_iter().map(|(_, series)| series).collect())
+    Ok(all.into_iter().map(|(_, _, series)| series).collect())
+}
+
+impl Series {
+    fn new(case: &Case, entrant: &Entrant) -> Self {
+        Self { case: case.name, contender: entrant.name, samples: Vec::new(), refused: Vec::new() }
+    }
+
+    fn take(&mut self, turn: Turn) {
+        match turn.refused {
+            None => self.samples.push(turn.sample),
+            Some(why) => self.refused.push(why),
+        }
+    }
+}
+
+/// A sample, and why it may not be used, if so.
+struct Turn {
+    sample: Sample,
+    refused: Option<String>,
 }
 
 /// What the turns of one case share.
 struct Bench<'a> {
     lab: &'a Lab,
-    net: Net,
     case: &'a Case,
     cipher: &'a str,
+    /// Who logs in.
     user: String,
+    /// Who logs in when an entrant runs without privilege.
+    plain: String,
     size: u64,
-    source: PathBuf,
+    sources: HashMap<u64, PathBuf>,
 }
 
 impl<'a> Bench<'a> {
     fn new(lab: &'a mut Lab, options: &'a Options, case: &'a Case) -> Result<Self> {
-        let user = if case.work == Work::Login { lab.login_user()? } else { lab.user.clone() };
-        let default = match case.path {
-            Some(path) => u64::from(path.mbit) * 125_000 * LINK_SECONDS,
-            None => 8 << 30,
-        };
-        let size = options.size.map_or(default, |size| size.0);
-        let size = if case.work == Work::Login { 0 } else { size };
+        let plain = case.work == Work::Login || case.entrants.iter().any(|entrant| entrant.plain);
+        let plain = if plain { lab.login_user()? } else { lab.user.clone() };
+        let user = if case.work == Work::Login { plain.clone() } else { lab.user.clone() };
+        let size = size(options, case);
         let lab: &Lab = lab;
-        let source = lab.source(size)?;
-        let net = Net::up(options, case.path)?;
+        let mut sources = HashMap::new();
+        for size in case.entrants.iter().map(|entrant| size / entrant.divide) {
+            sources.insert(size, lab.source(size)?);
+        }
         let cipher = options.cipher.as_deref().unwrap_or(case.cipher);
-        Ok(Self { lab, net, case, cipher, user, size, source })
+        Ok(Self { lab, case, cipher, user, plain, size, sources })
     }
 
-    /// Whether the contender is installed and can log in; says why when not.
-    fn ready(&self, entrant: &Entrant) -> bool {
-        let why = match command::missing(self.lab, entrant) {
-            Some(what) => Some(format!("{what} is not there")),
-            None => self.knock(entrant).err().map(|why| format!("{why:#}")),
-        };
-        if let Some(why) = &why {
-            eprintln!("lhbench: {} is left out: {why}", entrant.name);
+    /// The seconds of a login, if the contender is installed and can log in; says why when not.
+    fn ready(&self, entrant: &Entrant, out: &HashSet<&'static str>) -> Option<f64> {
+        if out.contains(entrant.name) {
+            return None;
         }
-        why.is_none()
+        let knocked = match command::missing(self.lab, entrant) {
+            Some(what) => Err(anyhow!("{what} is not there")),
+            None => self.knock(entrant),
+        };
+        let say = |why: &anyhow::Error| {
+            eprintln!("lhbench: {} is left out: {why:#}", entrant.name);
+        };
+        knocked.inspect_err(say).ok()
     }
 
     /// One login by an SSH contender, which also warms its caches.
-    fn knock(&self, entrant: &Entrant) -> Result<()> {
-        if let Tool::Ssh { .. } = entrant.tool {
-            self.once(entrant, Work::Login, None)?;
+    fn knock(&self, entrant: &Entrant) -> Result<f64> {
+        match entrant.tool {
+            Tool::Ssh { .. } => Ok(self.once(entrant, Work::Login, None)?.sample.seconds),
+            Tool::Netcat | Tool::Iperf => Ok(0.0),
         }
-        Ok(())
     }
 
-    fn turn(&self, entrant: &Entrant) -> Result<Sample> {
+    fn turn(&self, entrant: &Entrant, login: f64) -> Result<Turn> {
         if self.case.work.is_slow() {
             return self.slow(entrant);
         }
-        let mut sample = self.once(entrant, self.case.work, None)?;
+        let mut turn = self.once(entrant, self.case.work, None)?;
+        let bytes = turn.sample.bytes as f64;
         if entrant.tool == Tool::Iperf {
-            sample.seconds = self.bytes() as f64 / self.iperf_rate()?;
+            turn.sample.seconds = bytes / self.iperf_rate()?;
+        } else if self.case.path.is_some() && self.case.work != Work::Login {
+            // iperf3's figure has no connection set-up in it either.
+            turn.sample.seconds -= login;
         }
-        Ok(sample)
+        Ok(turn)
     }
 
     /// Peak memory with a consumer of 1 MB/s, less the peak of a session that only logs in.
-    fn slow(&self, entrant: &Entrant) -> Result<Sample> {
-        let idle = self.once(entrant, Work::Login, None)?;
-        let mut sample = self.once(entrant, self.case.work, Some(WATCH))?;
+    fn slow(&self, entrant: &Entrant) -> Result<Turn> {
+        let idle = self.once(entrant, Work::Login, None)?.sample;
+        let mut turn = self.once(entrant, self.case.work, Some(WATCH))?;
         let receiver = |s: &Sample| match self.case.work.is_push() {
             true => s.server.peak_kib,
             false => s.client.peak_kib,
         };
-        sample.over_idle_mib = Some((receiver(&sample) - receiver(&idle)) as f64 / 1024.0);
-        sample.bytes = 0;
-        Ok(sample)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.size
+        let over = receiver(&turn.sample) - receiver(&idle);
+        turn.sample.over_idle_mib = Some(over as f64 / 1024.0);
+        turn.sample.bytes = 0;
+        Ok(turn)
     }
 
     fn iperf_rate(&self) -> Result<f64> {
@@ -180,67 +201,75 @@ impl<'a> Bench<'a> {
         Ok(rate.and_then(serde_json::Value::as_f64).context("iperf3 gave no rate")? / 8.0)
     }
 
-    /// One server, one client, both measured.
-    fn once(&self, entrant: &Entrant, work: Work, seconds: Option<f64>) -> Result<Sample> {
+    /// One server, one client, both measured, on a link of their own.
+    fn once(&self, entrant: &Entrant, work: Work, seconds: Option<f64>) -> Result<Turn> {
+        let net = Net::up(self.case.path)?;
+        let size = self.size / entrant.divide;
         let order = Order {
             work,
             cipher: self.cipher,
-            source: &self.source,
-            size: self.size,
-            user: &self.user,
-            server: self.net.free()?,
+            source: self.sources.get(&size).context("no source")?,
+            size,
+            user: if entrant.plain { &self.plain } else { &self.user },
+            server: net.free()?,
             congestion: self.case.path.map(|path| path.congestion),
         };
-        let server_end = command::server(self.lab, entrant, &order)?;
-        let mut server = self.start("server", &self.net.server, &server_end, order.server, None)?;
-        let outcome = listening(&mut server, order.server).and_then(|()| {
-            let end = command::client(self.lab, entrant, &order)?;
-            let mut client = self.start("client", &self.net.client, &end, order.server, seconds)?;
-            client.wait()?;
+        let ends = self.both(&net, entrant, &order, seconds);
+        let refused = net.down();
+        let (client, server) = ends?;
+        let seconds = client.wall;
+        let sample = Sample { bytes: size, seconds, client, server, over_idle_mib: None };
+        Ok(Turn { sample, refused })
+    }
+
+    fn both(
+        &self,
+        net: &Net,
+        entrant: &Entrant,
+        order: &Order<'_>,
+        seconds: Option<f64>,
+    ) -> Result<(Report, Report)> {
+        let end = command::server(self.lab, entrant, order)?;
+        let mut server = self.start(net, Place::Server, &end, order.server, None)?;
+        let client = listening(&mut server, order.server).and_then(|()| {
+            let end = command::client(self.lab, entrant, order)?;
+            self.start(net, Place::Client, &end, order.server, seconds)?.wait()?;
             self.report("client")
         });
         // A client that never came leaves a server that waits for ever.
-        let patience = if outcome.is_ok() { 10.0 } else { 0.5 };
-        let ended = end_within(&mut server, patience);
-        let client = outcome?;
+        let ended = end_within(&mut server, if client.is_ok() { 10.0 } else { 0.5 });
+        let client = client?;
         ended.context("the server did not end after the client")?;
-        let server = self.report("server")?;
-        Ok(Sample {
-            bytes: self.bytes(),
-            seconds: client.wall,
-            client,
-            server,
-            over_idle_mib: None,
-        })
+        Ok((client, self.report("server")?))
     }
 
     /// Starts one end under `lhbench measured`.
     fn start(
         &self,
-        name: &str,
-        place: &[String],
+        net: &Net,
+        place: Place,
         end: &End,
         address: SocketAddr,
         seconds: Option<f64>,
     ) -> Result<Child> {
-        let _ = fs::remove_file(self.lab.path(&format!("{name}.json")));
-        let lhbench = self.lab.lhbench.display().to_string();
-        let report = self.lab.path(&format!("{name}.json")).display().to_string();
-        let mut words = [place, &[lhbench, "measured".into(), "--report".into(), report]].concat();
+        let name = match place {
+            Place::Client => "client",
+            Place::Server => "server",
+        };
+        let report = self.lab.path(&format!("{name}.json"));
+        let _ = fs::remove_file(&report);
+        let mut command = Command::new(&self.lab.lhbench);
+        command.arg("measured").arg("--report").arg(report);
         if end.inetd {
-            words.extend(["--accept".into(), address.to_string()]);
+            command.args(["--accept", &address.to_string()]);
         }
         if let Some(seconds) = seconds {
-            words.extend(["--seconds".into(), seconds.to_string()]);
+            command.args(["--seconds", &seconds.to_string()]);
         }
-        words.push("--".into());
-        words.extend(end.words.iter().cloned());
-        let (program, args) = words.split_first().context("no command")?;
-        let mut command = Command::new(program);
-        command.args(args).env_remove("SSH_AUTH_SOCK");
+        command.arg("--").args(&end.words).env_remove("SSH_AUTH_SOCK");
         command.stdin(input(end)?).stdout(self.output(name, seconds)?);
         command.stderr(File::create(self.lab.path(&format!("{name}.err")))?);
-        command.spawn().with_context(|| words.join(" "))
+        net.spawn(place, &mut command)
     }
 
     /// A file, or, for a consumer that is slow, a pipe to one.
@@ -271,6 +300,15 @@ impl<'a> Bench<'a> {
         let text = fs::read_to_string(self.lab.path(&format!("{name}.err"))).unwrap_or_default();
         text.lines().rev().take(3).collect::<Vec<_>>().join(" / ")
     }
+}
+
+/// Bytes per turn.
+fn size(options: &Options, case: &Case) -> u64 {
+    let default = match case.path {
+        Some(path) => u64::from(path.mbit) * 125_000 * LINK_SECONDS,
+        None => 8 << 30,
+    };
+    if case.work == Work::Login { 0 } else { options.size.map_or(default, |size| size.0) }
 }
 
 fn input(end: &End) -> Result<Stdio> {
