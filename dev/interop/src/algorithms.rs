@@ -1,6 +1,7 @@
 //! The algorithms that we offer, and which of them the installed OpenSSH knows.
 
 use crate::lab::output;
+use crate::need::say;
 use anyhow::Result;
 use std::collections::HashSet;
 use std::process::Command;
@@ -60,7 +61,7 @@ pub fn known_to_openssh(kind: &str, names: &[&'static str]) -> Result<Vec<&'stat
     let known: HashSet<&str> = text.lines().collect();
     let (have, lack): (Vec<_>, Vec<_>) = names.iter().partition(|name| known.contains(**name));
     for name in lack {
-        println!("SKIPPED {name}: the installed OpenSSH does not know it");
+        say(&format!("SKIPPED {name}: the installed OpenSSH does not know it"));
     }
     Ok(have)
 }
