@@ -22,9 +22,9 @@ enum Kind {
     Socket,
     /// Pipes and FIFOs, whose kernel may know RWF_NOWAIT.
     Pipe,
-    /// Regular files never make a writer wait for a reader.
+    /// Regular files and plain devices never make a writer wait for a reader.
     File,
-    /// Terminals and other devices.
+    /// Terminals, and whatever else there is.
     Other,
 }
 
@@ -42,6 +42,8 @@ impl From<OwnedFd> for Fd {
             Ok(FileType::Socket) => Kind::Socket,
             Ok(FileType::Fifo) => Kind::Pipe,
             Ok(FileType::RegularFile | FileType::BlockDevice) => Kind::File,
+            // /dev/null and the like: only a terminal makes a writer wait.
+            Ok(FileType::CharacterDevice) if !rustix::termios::isatty(&fd) => Kind::File,
             _ => Kind::Other,
         };
         Self { fd, kind }

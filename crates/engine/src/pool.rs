@@ -1,7 +1,7 @@
 //! The bounded pool of batches: nothing is allocated once a stream runs, and a source that is
 //! ahead of the socket waits here.
 
-use crate::sync::{Condvar, Lock, wait_until};
+use crate::sync::{Lock, Signal};
 use packet::Batch;
 
 /// Bulk batches a connection may have under way: 8 x 527 KiB.
@@ -21,7 +21,7 @@ struct Free {
 /// Batches that are not in use.
 pub(crate) struct Pool {
     free: Lock<Free>,
-    returned: Condvar,
+    returned: Signal,
 }
 
 impl Pool {
@@ -31,12 +31,12 @@ impl Pool {
             small: Vec::with_capacity(SMALL),
             ..Free::default()
         };
-        Self { free: Lock::new(free), returned: Condvar::new() }
+        Self { free: Lock::new(free), returned: Signal::new() }
     }
 
     /// A bulk batch; waits while all are under way. `None` when the connection is over.
     pub(crate) fn bulk(&self) -> Option<Batch> {
-        let mut free = wait_until(&self.returned, self.free.lock(), |free| {
+        let mut free = self.returned.wait_until(self.free.lock(), |free| {
             !free.bulk.is_empty() || free.made < BULK || free.shut
         });
         if free.shut {
@@ -61,7 +61,7 @@ impl Pool {
         if batch.is_bulk() {
             free.bulk.push(batch);
             drop(free);
-            self.returned.notify_one();
+            self.returned.notify_all();
         } else if free.small.len() < SMALL {
             free.small.push(batch);
         }

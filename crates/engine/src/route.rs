@@ -73,6 +73,8 @@ struct Route {
     window: Recv,
     data: Flow,
     stderr: Flow,
+    /// The peer sent EOF: no more data may come (RFC 4254 section 5.3).
+    ended: bool,
     /// The channel is closed; it goes once its sinks are empty.
     closed: bool,
 }
@@ -125,6 +127,7 @@ impl Routes {
             window: Recv::new(self.rule, window),
             data: Flow::new(Sink::pending()),
             stderr: Flow::new(Sink::pending()),
+            ended: false,
             closed: false,
         });
     }
@@ -143,11 +146,11 @@ impl Routes {
     }
 
     /// One packet of channel data, whose payload lies at `start` of the slab. Data for a channel
-    /// that is not open, after its close, or beyond its window ends the connection (C1, C3).
+    /// that is not open, after its EOF or close, or beyond its window ends the connection (C1, C3).
     pub(crate) fn data(&mut self, payload: &[u8], start: usize) -> Result<(), Error> {
         let head = data::split(payload).map_err(proto::Error::from)?;
         let len = head.body.len();
-        let Some(route) = self.find(LocalId(head.recipient)).filter(|route| !route.closed) else {
+        let Some(route) = self.find(LocalId(head.recipient)).filter(|route| !route.ended) else {
             return Err(Error::Stray(head.recipient));
         };
         route.window.debit(u32::try_from(len).unwrap_or(u32::MAX)).map_err(proto::Error::from)?;
@@ -233,6 +236,7 @@ impl Routes {
     /// The peer sent EOF: sinks close after their last byte.
     pub(crate) fn end(&mut self, id: LocalId) {
         if let Some(route) = self.find(id) {
+            route.ended = true;
             route.flows().into_iter().for_each(|flow| flow.sink.end());
         }
     }

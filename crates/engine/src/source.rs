@@ -11,7 +11,7 @@
 use crate::error::Error;
 use crate::fd::Fd;
 use crate::session::Session;
-use crate::sync::{Arc, Condvar, Lock, wait_until};
+use crate::sync::{Arc, Lock, Signal};
 use packet::batch::SLOTS;
 use packet::layout::DATA;
 use proto::channel::{Grant, LocalId};
@@ -53,7 +53,7 @@ pub(crate) struct Sender {
     remote: u32,
     max_packet: usize,
     credit: Lock<Credit>,
-    changed: Condvar,
+    changed: Signal,
 }
 
 impl Sender {
@@ -63,7 +63,7 @@ impl Sender {
             remote: grant.remote,
             max_packet: usize::try_from(grant.max_packet).unwrap_or(DATA).min(DATA),
             credit: Lock::new(Credit { window: window::Send::new(grant.window), closed: false }),
-            changed: Condvar::new(),
+            changed: Signal::new(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Sender {
     /// Waits for credit and takes up to `wanted` of it; `None` once closed.
     fn take(&self, wanted: usize) -> Option<usize> {
         let ready = |c: &mut Credit| c.closed || c.window.credit() > 0;
-        let mut credit = wait_until(&self.changed, self.credit.lock(), ready);
+        let mut credit = self.changed.wait_until(self.credit.lock(), ready);
         if credit.closed {
             return None;
         }

@@ -8,7 +8,8 @@ use shuttle::sync as base;
 #[cfg(not(feature = "shuttle"))]
 use std::sync as base;
 
-pub(crate) use base::{Arc, Condvar, MutexGuard};
+use base::atomic::{AtomicUsize, Ordering};
+pub(crate) use base::{Arc, MutexGuard};
 use std::sync::PoisonError;
 
 /// A mutex without poisoning.
@@ -34,14 +35,38 @@ impl<T> Lock<T> {
     }
 }
 
-/// Waits on `condvar` until `ready`.
-pub(crate) fn wait_until<'a, T>(
-    condvar: &Condvar,
-    mut guard: MutexGuard<'a, T>,
-    mut ready: impl FnMut(&mut T) -> bool,
-) -> MutexGuard<'a, T> {
-    while !ready(&mut guard) {
-        guard = condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
+/// A condition that threads wait for. The standard library's makes a system call for every
+/// notification, heard or not; here one that nobody waits for costs a load.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    condvar: base::Condvar,
+    /// Changed only while the lock that belongs to the condition is held.
+    waiting: AtomicUsize,
+}
+
+impl Signal {
+    pub(crate) fn new() -> Self {
+        Self::default()
     }
-    guard
+
+    /// Waits until `ready`.
+    pub(crate) fn wait_until<'a, T>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        mut ready: impl FnMut(&mut T) -> bool,
+    ) -> MutexGuard<'a, T> {
+        while !ready(&mut guard) {
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            guard = self.condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+        guard
+    }
+
+    /// The state changed; to be called after it did, the lock held or let go.
+    pub(crate) fn notify_all(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.condvar.notify_all();
+        }
+    }
 }

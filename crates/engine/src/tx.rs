@@ -14,7 +14,7 @@
 use crate::error::Error;
 use crate::fd::Fd;
 use crate::meter::Meter;
-use crate::sync::{Arc, Condvar, Lock, wait_until};
+use crate::sync::{Arc, Lock, Signal};
 use packet::{Batch, SealKey, Stamp, batch::SLOTS};
 use proto::{NewKeys, RekeyLimit};
 use std::collections::VecDeque;
@@ -86,10 +86,10 @@ pub(crate) struct Tx {
     fd: Arc<Fd>,
     order: Lock<Order>,
     /// Room in the ring, end of a fence, or the end of everything.
-    moved: Condvar,
+    moved: Signal,
     writer: Lock<Writer>,
     leftover: Lock<bool>,
-    leftover_there: Condvar,
+    leftover_there: Signal,
     pool: crate::pool::Pool,
 }
 
@@ -107,10 +107,10 @@ impl Tx {
                 head: 0,
                 broken: None,
             }),
-            moved: Condvar::new(),
+            moved: Signal::new(),
             writer: Lock::new(Writer { batches: VecDeque::with_capacity(RING), skip: 0 }),
             leftover: Lock::new(false),
-            leftover_there: Condvar::new(),
+            leftover_there: Signal::new(),
             pool: crate::pool::Pool::new(),
         }
     }
@@ -125,7 +125,7 @@ impl Tx {
     pub(crate) fn stage(&self, batch: &mut Batch) -> Result<(Ticket, bool), Error> {
         let order = self.order.lock();
         let mut order =
-            wait_until(&self.moved, order, |o| (!o.fenced && !o.full()) || o.broken.is_some());
+            self.moved.wait_until(order, |o| (!o.fenced && !o.full()) || o.broken.is_some());
         order.check()?;
         let ticket = order.stamp(batch);
         order.meter.count(batch.payload(), batch.len() as u64);
@@ -304,13 +304,13 @@ impl Tx {
 
     fn leave_to_tx_thread(&self) {
         *self.leftover.lock() = true;
-        self.leftover_there.notify_one();
+        self.leftover_there.notify_all();
     }
 
     /// The tx thread: writes what others may not wait for, and in threaded folds everything.
     pub(crate) fn run(&self) -> Result<(), Error> {
         loop {
-            let mut left = wait_until(&self.leftover_there, self.leftover.lock(), |left| *left);
+            let mut left = self.leftover_there.wait_until(self.leftover.lock(), |left| *left);
             *left = false;
             drop(left);
             if self.order.lock().broken.is_some() {
