@@ -1,6 +1,8 @@
 //! Every protection: what is sealed opens again, byte for byte; parallel equals serial; damage
 //! is never accepted.
 
+#![allow(clippy::unwrap_used, reason = "what panics here fails its test")]
+
 use crypt::{Direction, Hash, KeyMaterial, Protection};
 use packet::batch::SLOTS;
 use packet::layout::{DATA, MAX_PACKET};
