@@ -25,6 +25,7 @@ demo: setup
 test: setup
 	$(CARGO) build --profile $(PROFILE) --workspace --bins
 	LONGHAUL_BIN_DIR=target/$(BIN_DIR) $(CARGO) test --profile $(PROFILE) --workspace --no-fail-fast
+	$(CARGO) test --profile $(PROFILE) --package engine --features shuttle --lib schedules
 
 bench: setup
 	$(CARGO) build --release --bins

@@ -81,9 +81,27 @@ pub(crate) enum Flush {
     Now,
 }
 
+/// What a connection is written to: a descriptor, or a test.
+pub(crate) trait Wire {
+    /// [`Fd::write`].
+    fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+    /// [`Fd::write_now`].
+    fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>>;
+}
+
+impl Wire for Fd {
+    fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        Fd::write(self, slices)
+    }
+
+    fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        Fd::write_now(self, slices)
+    }
+}
+
 /// The sending half of a connection.
-pub(crate) struct Tx {
-    fd: Arc<Fd>,
+pub(crate) struct Tx<W = Fd> {
+    wire: Arc<W>,
     order: Lock<Order>,
     /// Room in the ring, end of a fence, or the end of everything.
     moved: Signal,
@@ -93,11 +111,11 @@ pub(crate) struct Tx {
     pool: crate::pool::Pool,
 }
 
-impl Tx {
-    /// A sending half over `fd`, unprotected until the first [`Tx::rekey`].
-    pub(crate) fn new(fd: Arc<Fd>) -> Self {
+impl<W: Wire> Tx<W> {
+    /// A sending half over `wire`, unprotected until the first [`Tx::rekey`].
+    pub(crate) fn new(wire: Arc<W>) -> Self {
         Self {
-            fd,
+            wire,
             order: Lock::new(Order {
                 next: Stamp::default(),
                 key: Arc::new(SealKey::plain()),
@@ -274,8 +292,8 @@ impl Tx {
             }
             let slices = slices.get(..count).unwrap_or_default();
             match flush {
-                Flush::Wait => Some(self.fd.write(slices)?),
-                Flush::Now => self.fd.write_now(slices)?,
+                Flush::Wait => Some(self.wire.write(slices)?),
+                Flush::Now => self.wire.write_now(slices)?,
             }
         };
         let Some(written) = written else { return Ok(false) };
@@ -316,8 +334,8 @@ impl Tx {
             if self.order.lock().broken.is_some() {
                 return Ok(());
             }
-            let mut writer = self.writer.lock();
-            self.write_ready(&mut writer, Flush::Wait)?;
+            // Whoever has the writer instead writes it all, or leaves it to us again.
+            self.flush(Flush::Wait)?;
         }
     }
 
@@ -343,3 +361,7 @@ impl Order {
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod schedules;

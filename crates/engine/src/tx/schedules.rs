@@ -1,0 +1,271 @@
+//! Tx under shuttle: every run is one schedule of sources, workers, receiver and tx thread, picked
+//! and replayable by the scheduler. What reached the wire is then opened as a peer would.
+//!
+//! `cargo test -p engine --features shuttle --lib schedules`
+
+use super::{Flush, Ticket, Tx, Wire};
+use crate::sync::{Arc, Lock, Signal};
+use crypt::{Cipher, Direction, Hash, KeyMaterial, Mac, Protection};
+use packet::layout::MAX_PACKET;
+use packet::{Batch, Inbound, OpenKey};
+use proto::NewKeys;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::mpsc::{Receiver, channel};
+use shuttle::thread;
+use std::io::{self, IoSlice, IoSliceMut};
+use wire::msg;
+
+const SOURCES: u8 = 3;
+const BATCHES: u8 = 3;
+const PACKETS: u8 = 2;
+/// Source, batch and packet number: the data of every packet.
+const DATA: usize = 3;
+const MESSAGES: u8 = 4;
+/// Any number of the key exchange's own (RFC 4250 section 4.1.2).
+const KEX: u8 = 30;
+
+/// A socket that takes as much as it likes, and nothing when asked not to wait and in the mood.
+#[derive(Default)]
+struct Moody {
+    bytes: Lock<Vec<u8>>,
+    more: Signal,
+}
+
+impl Moody {
+    fn wait_for(&self, count: usize) -> Vec<u8> {
+        self.more.wait_until(self.bytes.lock(), |bytes| bytes.len() >= count).clone()
+    }
+}
+
+impl Wire for Moody {
+    fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let all: usize = slices.iter().map(|slice| slice.len()).sum();
+        let taken = if thread_rng().gen_bool(0.5) { all } else { thread_rng().gen_range(1..=all) };
+        let flat = slices.iter().flat_map(|slice| slice.iter().copied());
+        self.bytes.lock().extend(flat.take(taken));
+        self.more.notify_all();
+        Ok(taken)
+    }
+
+    fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        if thread_rng().gen_bool(0.4) { Ok(None) } else { self.write(slices).map(Some) }
+    }
+}
+
+type Sending = Arc<Tx<Moody>>;
+
+fn material(protection: Protection, exchange: u8) -> KeyMaterial {
+    let direction = Direction::ClientToServer;
+    KeyMaterial::derive(Hash::Sha256, b"\0\0\0\x01k", &[exchange], b"id", direction, protection)
+}
+
+fn new_keys(protection: Protection, exchange: u8) -> NewKeys {
+    NewKeys { protection, material: material(protection, exchange), reset_seq: true }
+}
+
+/// A connection whose first key exchange is over, as sources find it.
+fn connected(protection: Protection) -> Sending {
+    let tx = Arc::new(Tx::new(Arc::new(Moody::default())));
+    tx.message(&[msg::KEXINIT]).unwrap();
+    tx.message(&[msg::NEWKEYS]).unwrap();
+    tx.rekey(&new_keys(protection, 1)).unwrap();
+    tx
+}
+
+fn bulk(tx: &Sending, source: u8, number: u8) -> Option<Batch> {
+    let mut batch = tx.pool().bulk()?;
+    let total = DATA * usize::from(PACKETS);
+    let mut areas = std::array::from_fn(|_| IoSliceMut::new(&mut []));
+    let count = batch.areas(total, DATA, &mut areas);
+    for (packet, area) in (0..).zip(&mut areas[..count]) {
+        area.copy_from_slice(&[source, number, packet]);
+    }
+    batch.finish(total, DATA, 0, None);
+    Some(batch)
+}
+
+/// What [`crate::session::Session::send`] does, sealing here or handing over.
+fn source(tx: &Sending, source: u8, seal: impl Fn(Ticket, Batch)) -> Option<()> {
+    for number in 0..BATCHES {
+        let mut batch = bulk(tx, source, number)?;
+        let (ticket, _) = tx.stage(&mut batch).ok()?;
+        seal(ticket, batch);
+    }
+    Some(())
+}
+
+/// What [`crate::workers`] does.
+fn worker(tx: &Sending, jobs: &Lock<Receiver<(Ticket, Batch)>>) {
+    loop {
+        let job = jobs.lock().recv();
+        let Ok((ticket, batch)) = job else { return };
+        tx.seal(ticket, batch).unwrap();
+        tx.wake();
+    }
+}
+
+/// The receiver, answering: it never waits for the socket. Window adjusts it must hold back
+/// during an exchange come again later.
+fn answers(tx: &Sending) {
+    for number in 0..MESSAGES {
+        while !tx.message_unless_fenced(&[msg::CHANNEL_WINDOW_ADJUST, number]).unwrap() {
+            thread::yield_now();
+        }
+        tx.flush(Flush::Now).unwrap();
+    }
+}
+
+/// The second key exchange, as the state machine's effects have it.
+fn exchange(tx: &Sending, protection: Protection) {
+    tx.fence();
+    tx.message(&[msg::KEXINIT]).unwrap();
+    tx.flush(Flush::Now).unwrap();
+    tx.message(&[KEX]).unwrap();
+    tx.flush(Flush::Now).unwrap();
+    tx.message(&[msg::NEWKEYS]).unwrap();
+    tx.rekey(&new_keys(protection, 2)).unwrap();
+    tx.flush(Flush::Now).unwrap();
+}
+
+/// What a peer gets out of `wire`: every packet opens under the number that follows, and under
+/// the key that NEWKEYS says.
+fn received(protection: Protection, mut wire: &mut [u8]) -> Vec<Vec<u8>> {
+    let mut inbound = Inbound::new(MAX_PACKET);
+    let mut exchanges = 0;
+    let mut messages = Vec::new();
+    while let Some(opened) = inbound.open(wire).expect("the next number and key") {
+        let message = wire[opened.payload].to_vec();
+        if message == [msg::NEWKEYS] {
+            exchanges += 1;
+            let keys = material(protection, exchanges);
+            inbound.rekey(OpenKey::new(protection, &keys).unwrap(), true);
+        }
+        messages.push(message);
+        wire = &mut wire[opened.total..];
+    }
+    assert!(wire.is_empty(), "{} bytes too many", wire.len());
+    messages
+}
+
+/// Bytes of all messages of a run on the wire, in whatever order.
+fn expected_bytes(protection: Protection) -> usize {
+    let plain = packet::Layout::PLAIN;
+    let layout = packet::Layout::of(protection);
+    let bulk = usize::from(SOURCES * BATCHES * PACKETS) * layout.packet(9 + DATA);
+    let answers = usize::from(MESSAGES) * layout.packet(2);
+    2 * plain.packet(1) + bulk + answers + 3 * layout.packet(1)
+}
+
+fn check(messages: &[Vec<u8>]) {
+    let numbers: Vec<u8> = messages.iter().map(|message| message[0]).collect();
+    let at = |number| numbers.iter().rposition(|n| *n == number).unwrap();
+    let fenced = &numbers[at(msg::KEXINIT)..=at(msg::NEWKEYS)];
+    assert_eq!(fenced, [msg::KEXINIT, KEX, msg::NEWKEYS], "B2: only the exchange's own");
+    let bulk: Vec<_> = messages.iter().filter(|m| m[0] == msg::CHANNEL_DATA).collect();
+    for source in 0..SOURCES {
+        let sent = (0..BATCHES).flat_map(|batch| (0..PACKETS).map(move |p| [source, batch, p]));
+        let got = bulk.iter().filter(|m| m[9] == source).map(|m| [m[9], m[10], m[11]]);
+        assert!(got.eq(sent), "a source's packets, once and in its order: {bulk:?}");
+    }
+    let adjusts = messages.iter().filter(|m| m[0] == msg::CHANNEL_WINDOW_ADJUST);
+    assert!(adjusts.map(|m| m[1]).eq(0..MESSAGES));
+}
+
+/// One connection under one schedule. Shuttle itself fails the run when nobody can go on.
+fn run(protection: Protection, workers: usize) {
+    let tx = connected(protection);
+    let writer = {
+        let tx = Arc::clone(&tx);
+        thread::spawn(move || tx.run().unwrap())
+    };
+    let mut threads = Vec::new();
+    let mut start = |f: Box<dyn FnOnce(&Sending) + Send>| {
+        let tx = Arc::clone(&tx);
+        threads.push(thread::spawn(move || f(&tx)));
+    };
+    let (jobs, queue) = channel();
+    let queue = Arc::new(Lock::new(queue));
+    for _ in 0..workers {
+        let queue = Arc::clone(&queue);
+        start(Box::new(move |tx| worker(tx, &queue)));
+    }
+    for id in 0..SOURCES {
+        let jobs = jobs.clone();
+        start(Box::new(move |tx| {
+            let folded = |ticket, batch| {
+                tx.seal(ticket, batch).unwrap();
+                tx.flush(Flush::Wait).unwrap();
+            };
+            let handed = |ticket, batch| jobs.send((ticket, batch)).unwrap();
+            if workers == 0 { source(tx, id, folded) } else { source(tx, id, handed) }.unwrap();
+        }));
+    }
+    drop(jobs);
+    start(Box::new(answers));
+    start(Box::new(move |tx| exchange(tx, protection)));
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    // Nobody will flush any more: what has not arrived by itself never does.
+    let mut bytes = tx.wire.wait_for(expected_bytes(protection));
+    check(&received(protection, &mut bytes));
+    tx.shut(io::ErrorKind::NotConnected);
+    writer.join().unwrap();
+}
+
+fn explore(scheduler: impl Scheduler + 'static, f: impl Fn() + Send + Sync + 'static) {
+    let mut config = shuttle::Config::new();
+    config.stack_size = 256 * 1024;
+    shuttle::Runner::new(scheduler, config).run(f);
+}
+
+/// Both kinds of schedules: any, and those with few but well-placed preemptions.
+fn explore_all(f: impl Fn() + Send + Sync + Clone + 'static) {
+    const SCHEDULES: usize = 500;
+    explore(RandomScheduler::new(SCHEDULES), f.clone());
+    explore(PctScheduler::new(3, SCHEDULES), f);
+}
+
+/// One whose numbers are the sequence and the blocks, one whose number is the packets'.
+fn protections() -> [Protection; 2] {
+    let ctr = Protection::new(Cipher::Aes128Ctr, Some(Mac::HmacSha256));
+    [ctr.unwrap(), Protection::new(Cipher::Aes128Gcm, None).unwrap()]
+}
+
+/// P1, P3, P4: whatever the schedule, numbers on the wire have no gap, and the change of keys
+/// stands exactly at NEWKEYS. No wake-up is lost: everything arrives.
+#[test]
+fn p1_p3_p4_folded_sources_keep_order_and_keys_under_any_schedule() {
+    for protection in protections() {
+        explore_all(move || run(protection, 0));
+    }
+}
+
+/// The same with workers that finish in any order.
+#[test]
+fn p1_p3_p4_workers_keep_order_and_keys_under_any_schedule() {
+    for protection in protections() {
+        explore_all(move || run(protection, 2));
+    }
+}
+
+/// Sources that wait at a fence or for a batch return when the connection ends.
+#[test]
+fn whoever_waits_returns_when_the_connection_ends() {
+    explore_all(|| {
+        let tx = connected(protections()[1]);
+        tx.fence();
+        let mut threads = Vec::new();
+        for id in 0..SOURCES {
+            let tx = Arc::clone(&tx);
+            threads.push(thread::spawn(move || {
+                let kept: Vec<_> = (0..4).map_while(|number| bulk(&tx, id, number)).collect();
+                let mut batch = Batch::message(&[msg::CHANNEL_DATA]);
+                assert!(tx.stage(&mut batch).is_err(), "{} batches", kept.len());
+            }));
+        }
+        let writer = Arc::clone(&tx);
+        threads.push(thread::spawn(move || writer.run().unwrap()));
+        tx.shut(io::ErrorKind::NotConnected);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
