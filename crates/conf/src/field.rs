@@ -38,6 +38,10 @@ pub(crate) trait Field {
     fn set(&mut self, input: &Input<'_>) -> Result<(), String>;
     /// The value as a line of a configuration file would give it; one item per line.
     fn show(&self) -> Vec<String>;
+    /// The same, so that it reads back as it was, whatever is in it.
+    fn write(&self) -> Vec<String> {
+        self.show()
+    }
     /// What may be written, for the manual.
     fn syntax(&self) -> &'static str;
 }
@@ -57,6 +61,10 @@ impl<S: Scalar> Field for S {
 
     fn show(&self) -> Vec<String> {
         vec![self.text()]
+    }
+
+    fn write(&self) -> Vec<String> {
+        vec![as_argument(&self.text())]
     }
 
     fn syntax(&self) -> &'static str {
@@ -137,6 +145,15 @@ impl Scalar for Duration {
     }
 }
 
+/// An argument as a line must have it: in quotes where something in it would end or change it.
+pub(crate) fn as_argument(arg: &str) -> String {
+    let special = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '#');
+    if !arg.is_empty() && !arg.contains(special) {
+        return arg.to_owned();
+    }
+    format!("\"{}\"", arg.replace('\\', r"\\").replace('"', "\\\""))
+}
+
 /// Digits only: no sign, no blanks.
 pub(crate) fn decimal(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -177,6 +194,10 @@ impl Field for Option<String> {
 
     fn show(&self) -> Vec<String> {
         self.iter().cloned().collect()
+    }
+
+    fn write(&self) -> Vec<String> {
+        self.iter().map(|text| as_argument(text)).collect()
     }
 
     fn syntax(&self) -> &'static str {
@@ -242,6 +263,11 @@ impl Field for Words {
         vec![if self.0.is_empty() { "none".to_owned() } else { self.0.join(" ") }]
     }
 
+    fn write(&self) -> Vec<String> {
+        let words: Vec<String> = self.0.iter().map(|word| as_argument(word)).collect();
+        if words.is_empty() { self.show() } else { vec![words.join(" ")] }
+    }
+
     fn syntax(&self) -> &'static str {
         "text ...|none"
     }
@@ -287,6 +313,10 @@ impl<T: Scalar + PartialEq> Field for Lines<T> {
 
     fn show(&self) -> Vec<String> {
         self.items.iter().map(T::text).collect()
+    }
+
+    fn write(&self) -> Vec<String> {
+        self.items.iter().map(|item| as_argument(&item.text())).collect()
     }
 
     fn syntax(&self) -> &'static str {

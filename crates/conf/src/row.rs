@@ -252,11 +252,20 @@ impl<T: Clone> Table<T> {
 
     /// The effective configuration, `keyword value` per line, keywords in lower case.
     pub(crate) fn dump(&self, config: &T) -> String {
+        self.lines(config, |field| field.show())
+    }
+
+    /// The same as a file that reads back as it was.
+    pub(crate) fn write(&self, config: &T) -> String {
+        self.lines(config, |field| field.write())
+    }
+
+    fn lines(&self, config: &T, values: impl Fn(&dyn Field) -> Vec<String>) -> String {
         let mut config = config.clone();
         let mut out = String::new();
         for row in self.rows {
             let keyword = row.name.to_ascii_lowercase();
-            for value in (row.field)(&mut config).show() {
+            for value in values((row.field)(&mut config)) {
                 out.push_str(&format!("{keyword} {value}\n"));
             }
         }

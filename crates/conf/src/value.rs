@@ -1,7 +1,7 @@
 //! Composed values: sizes, the rekey limit, workers, start-up limits, environment names,
 //! subsystems, listen addresses.
 
-use crate::field::{Field, Input, Scalar, decimal, seconds};
+use crate::field::{Field, Input, Scalar, as_argument, decimal, seconds};
 use std::time::Duration;
 
 /// A size in bytes, written with K, M or G (powers of 1024); `auto` leaves it to the program.
@@ -211,6 +211,12 @@ impl Field for Variables {
 
     fn show(&self) -> Vec<String> {
         self.iter().map(|(name, value)| format!("{name}={value}")).collect()
+    }
+
+    fn write(&self) -> Vec<String> {
+        // On one line: the first one wins.
+        let all: Vec<String> = self.show().iter().map(|variable| as_argument(variable)).collect();
+        if all.is_empty() { all } else { vec![all.join(" ")] }
     }
 
     fn syntax(&self) -> &'static str {

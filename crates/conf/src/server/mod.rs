@@ -105,6 +105,8 @@ pub enum ConfigFile {
     Only(PathBuf),
     /// `-f none`.
     None,
+    /// The text of a file, as [`Server::to_text`] makes it.
+    Text(String),
 }
 
 impl ConfigFile {
@@ -139,6 +141,9 @@ pub fn load(
 fn read_file(file: &ConfigFile) -> Result<Vec<Item>, Error> {
     match file {
         ConfigFile::None => Ok(Vec::new()),
+        ConfigFile::Text(text) => {
+            file::parse(text, &"the configuration".into(), rules(Path::new("/")), 0)
+        }
         ConfigFile::Standard => Ok(read(Path::new(DEFAULT_FILE))?.unwrap_or_default()),
         ConfigFile::Only(path) => {
             let absent = || io::Error::from(io::ErrorKind::NotFound);
@@ -150,8 +155,11 @@ fn read_file(file: &ConfigFile) -> Result<Vec<Item>, Error> {
 /// Relative Includes start where OpenSSH has them, so that its files load as they are.
 fn read(path: &Path) -> Result<Option<Vec<Item>>, Error> {
     let ours = path.parent().filter(|dir| dir.ends_with("longhaul"));
-    let base = ours.unwrap_or(Path::new("/etc/ssh"));
-    file::read(path, Rules { base, home: None, owner: None })
+    file::read(path, rules(ours.unwrap_or(Path::new("/etc/ssh"))))
+}
+
+fn rules(base: &Path) -> Rules<'_> {
+    Rules { base, home: None, owner: None }
 }
 
 fn walk(resolver: &mut Resolver<'_, Server>, items: &[Item]) -> Result<(), Error> {
@@ -201,7 +209,8 @@ impl Server {
             ports: Lines::of([22]),
             listen_addresses: ListenAddresses::default(),
             host_keys: Lines::of(
-                ["ed25519", "ecdsa", "rsa"].map(|kind| format!("/etc/ssh/ssh_host_{kind}_key")),
+                ["ed25519", "ecdsa", "rsa"]
+                    .map(|kind| format!("/etc/longhaul/ssh_host_{kind}_key")),
             ),
             authorized_keys_file: Words::of(&[".ssh/authorized_keys", ".ssh/authorized_keys2"]),
             pid_file: OrNone(Some("/run/lhsshd.pid".to_owned())),
@@ -213,6 +222,12 @@ impl Server {
     #[must_use]
     pub fn dump(&self) -> String {
         TABLE.dump(self)
+    }
+
+    /// The effective configuration as a file that reads back as it was: [`ConfigFile::Text`].
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        TABLE.write(self)
     }
 
     /// Where to listen: host (`None` is every address of the family) and port.
