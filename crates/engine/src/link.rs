@@ -28,10 +28,17 @@ impl Link {
     /// Over a connected socket, or anything that reads and writes.
     pub fn new(fd: Fd) -> Self {
         let fd = Arc::new(fd);
-        Self {
-            tx: Arc::new(Tx::new(Arc::clone(&fd))),
-            receiver: Receiver::new(fd, MAX_EARLY_PACKET),
-        }
+        Self::over(Arc::clone(&fd), fd)
+    }
+
+    /// Over two descriptors: the standard input and output that inetd or a ProxyCommand's
+    /// starter gives.
+    pub fn pair(read: Fd, write: Fd) -> Self {
+        Self::over(Arc::new(read), Arc::new(write))
+    }
+
+    fn over(read: Arc<Fd>, write: Arc<Fd>) -> Self {
+        Self { tx: Arc::new(Tx::new(write)), receiver: Receiver::new(read, MAX_EARLY_PACKET) }
     }
 
     /// The descriptor.

@@ -42,6 +42,10 @@ pub trait Program {
         stream: Stream,
         why: std::io::Error,
     ) -> Flow;
+
+    /// Nothing more will be received. Sinks still get what they hold: what reads from them and
+    /// never ends by itself should be told now.
+    fn over(&mut self) {}
 }
 
 /// Whether the session goes on.
@@ -151,6 +155,7 @@ impl<P: Program> Rx<P> {
     /// Runs the session to its end. What was received before a failure is still written out.
     pub fn run(mut self) -> (P, Totals, Result<(), Error>) {
         let end = self.turns();
+        self.program.over();
         let drained = self.drain_sinks();
         if let Err(error) = &end {
             self.say_goodbye(error);

@@ -160,9 +160,14 @@ impl Session {
         self.0.sent.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Sends one bulk batch, sealed here or by a worker.
-    pub(crate) fn send(&self, mut batch: Batch) -> Result<(), Error> {
-        let (ticket, rekey_due) = self.tx().stage(&mut batch)?;
+    /// Sends one bulk batch, sealed here or by a worker, unless its channel was closed meanwhile;
+    /// whether it was sent.
+    pub(crate) fn send(&self, sender: &Sender, mut batch: Batch) -> Result<bool, Error> {
+        let staged = self.tx().stage(&mut batch, || !sender.is_closed())?;
+        let Some((ticket, rekey_due)) = staged else {
+            self.tx().pool().put(batch);
+            return Ok(false);
+        };
         match self.workers() {
             Some(workers) => workers.seal(ticket, batch),
             None => {
@@ -173,7 +178,7 @@ impl Session {
         if rekey_due {
             self.call(|connection, out| connection.rekey(out))?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Starts sending `source` on channel `id`, as extended data if there is a `code`; `ended`

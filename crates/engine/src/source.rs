@@ -80,6 +80,10 @@ impl Sender {
         self.changed.notify_all();
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.credit.lock().closed
+    }
+
     /// Waits for credit and takes up to `wanted` of it; `None` once closed.
     fn take(&self, wanted: usize) -> Option<usize> {
         let ready = |c: &mut Credit| c.closed || c.window.credit() > 0;
@@ -146,7 +150,9 @@ fn turn(
         sender.put_back(credit - filled);
     }
     batch.finish(filled, sender.max_packet, sender.remote, code);
-    session.send(batch)?;
+    if !session.send(sender, batch)? {
+        return Ok(Some(SourceEnd::Unwanted));
+    }
     session.count_sent(filled);
     Ok(None)
 }

@@ -139,16 +139,24 @@ impl<W: Wire> Tx<W> {
     }
 
     /// Gives a bulk batch its numbers; waits while a key exchange holds bulk back. The second
-    /// value says that the key has now sealed as much as it should: start a rekey.
-    pub(crate) fn stage(&self, batch: &mut Batch) -> Result<(Ticket, bool), Error> {
+    /// value says that the key has now sealed as much as it should: start a rekey. `None` if it
+    /// is not `wanted` any more, asked in the same breath: nothing follows a channel's CLOSE.
+    pub(crate) fn stage(
+        &self,
+        batch: &mut Batch,
+        wanted: impl Fn() -> bool,
+    ) -> Result<Option<(Ticket, bool)>, Error> {
         let order = self.order.lock();
         let mut order =
             self.moved.wait_until(order, |o| (!o.fenced && !o.full()) || o.broken.is_some());
         order.check()?;
+        if !wanted() {
+            return Ok(None);
+        }
         let ticket = order.stamp(batch);
         order.meter.count(batch.payload(), batch.len() as u64);
         let due = order.meter.is_due();
-        Ok((ticket, due))
+        Ok(Some((ticket, due)))
     }
 
     /// Stages and seals one message; never waits. During a key exchange the state machine holds
