@@ -1,10 +1,14 @@
 //! System calls that rustix, nix and socket2 lack: the only crate with unsafe code.
 
+mod clock;
+mod names;
 pub mod ns;
 pub mod sched;
 mod tcp;
 pub mod tun;
 
+pub use clock::utc_offset;
+pub use names::verified_host_name;
 pub use tcp::{
     TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, raise_receive_buffer,
     raise_send_buffer, receive_buffer, send_buffer, tcp_info,
