@@ -1,20 +1,91 @@
-//! lhsshd: so far its command line.
+//! lhsshd: the SSH server. One program in three roles, each a process of its own:
+//!
+//! ```text
+//! listener   accepts, holds MaxStartups, starts a session process per connection   (listener)
+//! session    one connection: key exchange, login, commands                         (session)
+//! detached   a listener that left its starter's terminal                           (detach)
+//! ```
+//! A role is entered by executing the program anew, never by a bare fork: a session shares no
+//! memory with the listener, and whatever happens to it stays its own (invariant D5).
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
-#[allow(dead_code, reason = "read once there are sessions")]
+mod account;
 mod args;
+mod authorize;
+mod channels;
+mod detach;
+mod endpoint;
+mod environment;
+mod hostkeys;
+mod job;
+mod listener;
+mod log;
+mod modes;
+mod process;
+mod session;
+mod setup;
+mod socket;
+mod startups;
 
-use args::Invocation;
+use anyhow::Result;
+use args::{Args, Invocation, Mode};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// What a failure before or instead of serving ends with, as in sshd.
+const FAILED: u8 = 255;
+/// What a wrong command line ends with.
+const MISUSED: u8 = 1;
+
 fn main() -> ExitCode {
-    match args::parse(std::env::args_os().skip(1)) {
-        Ok(Invocation::Version) => eprintln!("{}", args::VERSION),
-        Ok(Invocation::Help(text)) => print!("{text}"),
-        Ok(Invocation::Serve(args)) => _ = args,
+    let given: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match given.split_first() {
+        Some((role, rest)) if role == session::ROLE => report(session::run(rest)),
+        Some((role, rest)) if role == detach::ROLE => serve(rest, detach::Place::Detached),
+        _ => serve(&given, detach::Place::Started),
+    }
+}
+
+fn serve(given: &[OsString], place: detach::Place) -> ExitCode {
+    match args::parse(given.iter().cloned()) {
+        Ok(Invocation::Version) => {
+            eprintln!("{}", args::VERSION);
+            ExitCode::SUCCESS
+        }
+        Ok(Invocation::Help(text)) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Ok(Invocation::Serve(args)) => report(carry_out(&args, given, place)),
         Err(refused) => {
             eprint!("{}", refused.report());
-            return ExitCode::from(1);
+            ExitCode::from(MISUSED)
         }
     }
-    ExitCode::SUCCESS
+}
+
+fn carry_out(args: &Args, given: &[OsString], place: detach::Place) -> Result<ExitCode> {
+    let config = setup::load(args)?;
+    match args.mode {
+        Mode::Dump => {
+            print!("{}", config.dump());
+            Ok(ExitCode::SUCCESS)
+        }
+        Mode::Test => setup::test(args, &config),
+        Mode::Inetd => session::inetd(args, config),
+        Mode::Listen => match place {
+            detach::Place::Started if !args.foreground => {
+                setup::test(args, &config)?;
+                detach::detach(given)
+            }
+            place => listener::run(args, config, place),
+        },
+    }
+}
+
+fn report(result: Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("lhsshd: {error:#}");
+        ExitCode::from(FAILED)
+    })
 }

@@ -1,0 +1,35 @@
+//! The one account that is served: that of the effective user id.
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::{Uid, User};
+use std::path::{Path, PathBuf};
+
+/// What passwd(5) says of a user.
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    /// Login name.
+    pub(crate) name: String,
+    /// User id.
+    pub(crate) uid: u32,
+    /// Home directory.
+    pub(crate) home: PathBuf,
+    /// Login shell; `/bin/sh` where passwd has none.
+    pub(crate) shell: PathBuf,
+}
+
+impl Account {
+    /// The account this process runs as.
+    pub(crate) fn current() -> Result<Self> {
+        let uid = Uid::effective();
+        let Some(user) = User::from_uid(uid).context("look up the user")? else {
+            bail!("user id {uid} has no account");
+        };
+        let shell = if user.shell == Path::new("") { "/bin/sh".into() } else { user.shell };
+        Ok(Self { name: user.name, uid: uid.as_raw(), home: user.dir, shell })
+    }
+
+    /// Whether this is root.
+    pub(crate) fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+}

@@ -1,0 +1,221 @@
+//! What a channel is to run: from the client's request and the key's options to a command.
+
+use crate::account::Account;
+use crate::environment::{self, Facts};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs the user's rc file, then what was asked for, in its place. `$1` is the shell, the rest
+/// its arguments.
+const WITH_RC: &str = r#""$1" -c "/bin/sh .ssh/rc" </dev/null; exec "$@""#;
+/// The same for the file of the whole host.
+const WITH_HOST_RC: &str = r#"/bin/sh /etc/ssh/sshrc </dev/null; exec "$@""#;
+
+/// The one subsystem that sshd runs in its own process.
+const INTERNAL_SFTP: &str = "internal-sftp";
+
+/// A request that starts something (RFC 4254 section 6.5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Shell,
+    Exec(Vec<u8>),
+    Subsystem(String),
+}
+
+/// What is done about it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// A program of the user's.
+    Run(Script),
+    /// `discard@longhaul`: everything is taken and dropped.
+    Discard,
+    /// `zeros@longhaul`: zero bytes without end.
+    Zeros,
+}
+
+/// Something for the user's shell.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Script {
+    /// For `-c`; a login shell without it.
+    command: Option<OsString>,
+    /// What the client asked for, where a forced command took its place.
+    pub(crate) original: Option<OsString>,
+    subsystem: bool,
+}
+
+impl Script {
+    /// Whether the client may send it signals: to what it started itself, as in sshd.
+    pub(crate) fn takes_signals(&self) -> bool {
+        self.original.is_none() && !self.subsystem
+    }
+}
+
+/// Decides; an error is for the log.
+pub(crate) fn decide(
+    wanted: Wanted,
+    forced: Option<&str>,
+    config: &conf::Server,
+) -> Result<Job, String> {
+    let subsystem = matches!(wanted, Wanted::Subsystem(_));
+    let asked = match wanted {
+        Wanted::Shell => None,
+        Wanted::Exec(command) => Some(OsString::from_vec(command)),
+        Wanted::Subsystem(name) => {
+            if let Some(job) = built_in(&name, config).filter(|_| forced.is_none()) {
+                return Ok(job);
+            }
+            let command = config.subsystems.command(&name);
+            Some(command.ok_or_else(|| format!("subsystem {name:?} not found"))?.into())
+        }
+    };
+    let (command, original) = match forced {
+        Some(forced) => (Some(forced.into()), Some(asked.unwrap_or_default())),
+        None => (asked, None),
+    };
+    if command.as_deref().is_some_and(is_internal) {
+        return Err(format!("{INTERNAL_SFTP} is not supported yet"));
+    }
+    Ok(Job::Run(Script { command, original, subsystem }))
+}
+
+fn built_in(name: &str, config: &conf::Server) -> Option<Job> {
+    match name {
+        "discard@longhaul" if config.test_subsystems => Some(Job::Discard),
+        "zeros@longhaul" if config.test_subsystems => Some(Job::Zeros),
+        _ => None,
+    }
+}
+
+fn is_internal(command: &OsStr) -> bool {
+    let word = command.as_bytes().split(u8::is_ascii_whitespace).next();
+    word == Some(INTERNAL_SFTP.as_bytes())
+}
+
+/// The command as it is started: three pipes, the user's shell, the user's home.
+pub(crate) fn command(script: &Script, facts: &Facts<'_>) -> Command {
+    let mut command = shell(script, facts);
+    command
+        .env_clear()
+        .envs(environment::build(facts))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    // As in sshd: a home that is not there is no reason not to run.
+    let home = &facts.account.home;
+    command.current_dir(if home.is_dir() { home } else { Path::new("/") });
+    command
+}
+
+fn shell(script: &Script, facts: &Facts<'_>) -> Command {
+    let Account { shell, home, .. } = facts.account;
+    let name = shell.file_name().unwrap_or(shell.as_os_str());
+    let rc = if script.subsystem {
+        None
+    } else if facts.options.user_rc && home.join(".ssh/rc").is_file() {
+        Some(WITH_RC)
+    } else {
+        Path::new("/etc/ssh/sshrc").is_file().then_some(WITH_HOST_RC)
+    };
+    let mut command =
+        Command::new(if rc.is_some() { OsStr::new("/bin/sh") } else { shell.as_os_str() });
+    if let Some(rc) = rc {
+        command.args(["-c", rc, "sh"]).arg(shell);
+    }
+    match (&script.command, rc) {
+        (Some(text), None) => command.arg0(name).arg("-c").arg(text),
+        (Some(text), Some(_)) => command.arg("-c").arg(text),
+        (None, None) => {
+            let mut login = OsString::from("-");
+            login.push(name);
+            command.arg0(login)
+        }
+        (None, Some(_)) => command.arg("-l"),
+    };
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::Endpoints;
+    use conf::Setting;
+    use conf::server::ConfigFile;
+    use keys::authorized_keys::Options;
+
+    fn config() -> conf::Server {
+        let given =
+            ["TestSubsystems=yes", "Subsystem=sftp internal-sftp -l INFO", "Subsystem=x /x"];
+        let more = Setting::option("Subsystem=x /x -y").unwrap();
+        let mut given: Vec<_> = given.iter().take(2).map(|s| Setting::option(s).unwrap()).collect();
+        given.push(more);
+        conf::server::load(&given, &ConfigFile::None, &crate::setup::supported()).unwrap().config
+    }
+
+    fn run(command: Option<&str>, original: Option<&str>, subsystem: bool) -> Result<Job, String> {
+        let (command, original) = (command.map(Into::into), original.map(Into::into));
+        Ok(Job::Run(Script { command, original, subsystem }))
+    }
+
+    #[test]
+    fn a_forced_command_takes_the_place_of_whatever_is_asked_for() {
+        let config = config();
+        let decide = |wanted, forced| decide(wanted, forced, &config);
+        let exec = || Wanted::Exec(b"ls".to_vec());
+        let subsystem = |name: &str| Wanted::Subsystem(name.into());
+        assert_eq!(decide(exec(), None), run(Some("ls"), None, false));
+        assert_eq!(decide(exec(), Some("id")), run(Some("id"), Some("ls"), false));
+        assert_eq!(decide(Wanted::Shell, None), run(None, None, false));
+        assert_eq!(decide(Wanted::Shell, Some("id")), run(Some("id"), Some(""), false));
+        assert_eq!(decide(subsystem("x"), None), run(Some("/x -y"), None, true));
+        assert_eq!(decide(subsystem("x"), Some("id")), run(Some("id"), Some("/x -y"), true));
+        assert_eq!(decide(subsystem("zeros@longhaul"), None), Ok(Job::Zeros));
+        assert_eq!(decide(subsystem("discard@longhaul"), None), Ok(Job::Discard));
+        assert!(decide(subsystem("zeros@longhaul"), Some("id")).is_err());
+        assert!(decide(subsystem("y"), None).is_err());
+        assert!(decide(subsystem("sftp"), None).unwrap_err().contains("not supported yet"));
+        assert_eq!(
+            decide(subsystem("sftp"), Some("id")),
+            run(Some("id"), Some("internal-sftp -l INFO"), true)
+        );
+    }
+
+    /// `~/.ssh/rc` runs before the command, whose text no other shell reads, and not for
+    /// subsystems or keys that forbid it.
+    #[test]
+    fn the_users_rc_file_runs_first_unless_forbidden() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join(".ssh")).unwrap();
+        std::fs::write(home.path().join(".ssh/rc"), "echo rc $USER $0; cat\n").unwrap();
+        let account = Account {
+            name: "u".into(),
+            uid: 7,
+            home: home.path().to_owned(),
+            shell: "/bin/sh".into(),
+        };
+        let output = |user_rc, subsystem| {
+            let options = Options { user_rc, ..Options::default() };
+            let config = config();
+            let facts = Facts {
+                account: &account,
+                config: &config,
+                ends: Endpoints::default(),
+                options: &options,
+                client: &[],
+                original: None,
+            };
+            let text = r#"echo "a  $HOME" '"b"'; cat"#;
+            let script = Script { command: Some(text.into()), original: None, subsystem };
+            let mut command = command(&script, &facts);
+            let output = command.stdin(Stdio::null()).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let plain = format!("a  {} \"b\"\n", home.path().display());
+        assert_eq!(output(true, false), format!("rc u .ssh/rc\n{plain}"));
+        assert_eq!(output(false, false), plain);
+        assert_eq!(output(true, true), plain);
+    }
+}

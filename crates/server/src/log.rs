@@ -1,0 +1,126 @@
+//! The server's log: lines as sshd words them, to standard error or the system's log.
+//!
+//! `-E file` makes the file standard error itself, so that session processes inherit it.
+
+use crate::args::{Args, LogTo};
+use anyhow::{Context, Result};
+use conf::LogLevel;
+use std::fmt::{Arguments, Write as _};
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::net::UnixDatagram;
+
+/// Where syslogd or journald listens.
+const SYSLOG: &str = "/dev/log";
+/// LOG_AUTH of syslog(3), shifted to its place.
+const FACILITY: u8 = 4 << 3;
+
+/// Lines below a level are not written.
+#[derive(Debug)]
+pub(crate) struct Log {
+    level: LogLevel,
+    /// Standard error otherwise.
+    system: Option<UnixDatagram>,
+}
+
+impl Log {
+    /// Opens what the command line asks for.
+    pub(crate) fn open(args: &Args, level: LogLevel) -> Result<Self> {
+        match &args.log_to {
+            LogTo::Stderr => Ok(Self::stderr(level)),
+            LogTo::File(path) => {
+                let file = OpenOptions::new().append(true).create(true).open(path);
+                let file = file.with_context(|| format!("log file {}", path.display()))?;
+                rustix::stdio::dup2_stderr(file).context("log file")?;
+                Ok(Self::stderr(level))
+            }
+            LogTo::System if args.foreground => Ok(Self::stderr(level)),
+            LogTo::System => Ok(Self::system(level)),
+        }
+    }
+
+    /// To standard error.
+    pub(crate) fn stderr(level: LogLevel) -> Self {
+        Self { level, system: None }
+    }
+
+    /// To the system's log; to standard error where there is none.
+    pub(crate) fn system(level: LogLevel) -> Self {
+        let socket = UnixDatagram::unbound().and_then(|s| s.connect(SYSLOG).map(|()| s));
+        Self { level, system: socket.ok() }
+    }
+
+    /// Whether lines go to the system's log.
+    pub(crate) fn is_system(&self) -> bool {
+        self.system.is_some()
+    }
+
+    /// Something went wrong.
+    pub(crate) fn error(&self, line: Arguments<'_>) {
+        self.write(LogLevel::Error, line);
+    }
+
+    /// Logins and the like.
+    pub(crate) fn info(&self, line: Arguments<'_>) {
+        self.write(LogLevel::Info, line);
+    }
+
+    /// More than that.
+    pub(crate) fn verbose(&self, line: Arguments<'_>) {
+        self.write(LogLevel::Verbose, line);
+    }
+
+    /// For developers.
+    pub(crate) fn debug(&self, line: Arguments<'_>) {
+        self.write(LogLevel::Debug1, line);
+    }
+
+    /// One line by one write. A log that cannot be written stops nobody.
+    fn write(&self, level: LogLevel, line: Arguments<'_>) {
+        if level > self.level {
+            return;
+        }
+        let line = visible(&line.to_string());
+        let pid = std::process::id();
+        let _ = match &self.system {
+            None => std::io::stderr().write_all(format!("lhsshd[{pid}]: {line}\n").as_bytes()),
+            Some(socket) => {
+                let priority = FACILITY | severity(level);
+                socket.send(format!("<{priority}>lhsshd[{pid}]: {line}").as_bytes()).map(drop)
+            }
+        };
+    }
+}
+
+/// The severity of syslog(3).
+fn severity(level: LogLevel) -> u8 {
+    match level {
+        LogLevel::Quiet | LogLevel::Fatal => 2,
+        LogLevel::Error => 3,
+        LogLevel::Info | LogLevel::Verbose => 6,
+        LogLevel::Debug1 | LogLevel::Debug2 | LogLevel::Debug3 => 7,
+    }
+}
+
+/// Peers put what they like into names and texts; a line stays one line.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            let _ = write!(out, "{}", c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_from_the_peer_cannot_become_two() {
+        assert_eq!(visible("a\nAccepted\u{1b}[1m ü"), "a\\nAccepted\\u{1b}[1m ü");
+    }
+}

@@ -1,0 +1,220 @@
+//! One command of a channel, from its start to the CLOSE of its channel.
+//!
+//! ```text
+//! source (stdout), source (stderr)   the last one to end sends EOF
+//! waiter                             exit status at once; EOF and CLOSE when both have ended
+//! receiving thread                   signals, and the hang-up when the client is gone
+//! ```
+//! A background process that keeps stdout open keeps the channel open, as in sshd.
+
+use crate::log::Log;
+use anyhow::{Context, Result};
+use engine::{Fd, Port, Session, Sink, Source, Stream};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use proto::channel::{LocalId, Request};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What an ordinary user may have (fs.pipe-max-size).
+const PIPE: usize = 1 << 20;
+
+/// Signals by their names in RFC 4254 section 6.10, those that sshd knows.
+const SIGNALS: &[(&str, Signal)] = &[
+    ("ABRT", Signal::ABORT),
+    ("ALRM", Signal::ALARM),
+    ("FPE", Signal::FPE),
+    ("HUP", Signal::HUP),
+    ("ILL", Signal::ILL),
+    ("INT", Signal::INT),
+    ("KILL", Signal::KILL),
+    ("PIPE", Signal::PIPE),
+    ("QUIT", Signal::QUIT),
+    ("SEGV", Signal::SEGV),
+    ("TERM", Signal::TERM),
+    ("USR1", Signal::USR1),
+    ("USR2", Signal::USR2),
+];
+
+struct State {
+    /// Streams that still run.
+    outputs: u8,
+    /// Not waited for yet: its process id is its own.
+    alive: bool,
+}
+
+/// A command that was started.
+pub(crate) struct Process {
+    id: LocalId,
+    pid: Pid,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+impl Process {
+    /// Starts `command` with channel `id` as its three streams.
+    pub(crate) fn start(
+        mut command: Command,
+        id: LocalId,
+        port: &mut Port<'_>,
+        log: &Arc<Log>,
+    ) -> Result<Arc<Self>> {
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+        let pid = Pid::from_child(&child);
+        let state = Mutex::new(State { outputs: 2, alive: true });
+        let process = Arc::new(Self { id, pid, state, ended: Condvar::new() });
+        if let Some(stdin) = child.stdin.take() {
+            port.attach(id, Stream::Data, Sink::fd(pipe(stdin.into())));
+        }
+        port.attach(id, Stream::Stderr, Sink::discard());
+        process.send_output(port, child.stdout.take().map(OwnedFd::from), None, log)?;
+        let stderr = child.stderr.take().map(OwnedFd::from);
+        process.send_output(port, stderr, Some(proto::data::STDERR), log)?;
+        let (waiter, session, log) =
+            (Arc::clone(&process), port.session().clone(), Arc::clone(log));
+        std::thread::Builder::new()
+            .name("waiter".to_owned())
+            .stack_size(128 << 10)
+            .spawn(move || waiter.wait(child, &session, &log))
+            .context("start a thread")?;
+        Ok(process)
+    }
+
+    fn send_output(
+        self: &Arc<Self>,
+        port: &Port<'_>,
+        fd: Option<OwnedFd>,
+        code: Option<u32>,
+        log: &Arc<Log>,
+    ) -> Result<()> {
+        let Some(fd) = fd else { return Ok(()) };
+        let (process, log) = (Arc::clone(self), Arc::clone(log));
+        port.session().start_source(self.id, Source::Fd(pipe(fd)), code, move |session, end| {
+            if let engine::SourceEnd::Failed(error) = end {
+                log.error(format_args!("read from a command: {error}"));
+            }
+            process.output_ended(session);
+        })?;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// On a source's thread. The lock is never held over a call: that may wait for the socket.
+    fn output_ended(&self, session: &Session) {
+        let eof_is_due = {
+            let mut state = self.lock();
+            state.outputs = state.outputs.saturating_sub(1);
+            self.ended.notify_all();
+            state.outputs == 0 && state.alive
+        };
+        if eof_is_due {
+            // The connection is gone if it fails, and the receiving thread says so.
+            let _ = session.call(|connection, out| connection.eof(self.id, out));
+        }
+    }
+
+    /// The waiter's whole life.
+    fn wait(&self, mut child: Child, session: &Session, log: &Log) {
+        let pid = nix::unistd::Pid::from_raw(self.pid.as_raw_nonzero().get());
+        // Not reaped yet, so that nobody else can get its number while it may be signalled.
+        let _ = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+        let mut state = self.lock();
+        state.alive = false;
+        let status = match child.wait() {
+            Ok(status) => how_it_ended(status),
+            Err(error) => {
+                log.error(format_args!("wait for a command: {error}"));
+                Request::ExitStatus(255)
+            }
+        };
+        log.debug(format_args!("channel {}: {status:?}", self.id.0));
+        let ended = state.outputs == 0;
+        drop(state);
+        if !ended {
+            let told = session.call(|c, out| c.request(self.id, &status, false, out));
+            if told.is_err() {
+                return;
+            }
+        }
+        let mut state = self.lock();
+        while state.outputs > 0 {
+            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        let _ = session.call(|c, out| {
+            c.eof(self.id, out)?;
+            if ended {
+                c.request(self.id, &status, false, out)?;
+            }
+            c.close(self.id, out)
+        });
+    }
+
+    /// The client's `signal` request (RFC 4254 section 6.9): to the whole process group. Whether
+    /// we know the signal.
+    pub(crate) fn signal(&self, name: &str) -> bool {
+        let Some((_, signal)) = SIGNALS.iter().find(|(known, _)| *known == name) else {
+            return false;
+        };
+        self.kill(*signal);
+        true
+    }
+
+    /// The client is gone.
+    pub(crate) fn hang_up(&self) {
+        self.kill(Signal::HUP);
+    }
+
+    fn kill(&self, signal: Signal) {
+        if self.lock().alive {
+            let _ = kill_process_group(self.pid, signal);
+        }
+    }
+}
+
+fn pipe(fd: OwnedFd) -> Fd {
+    let fd = Fd::from(fd);
+    fd.enlarge_pipe(PIPE);
+    fd
+}
+
+/// RFC 4254 section 6.10: `exit-status`, or `exit-signal`.
+pub(crate) fn how_it_ended(status: ExitStatus) -> Request {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Request::ExitStatus(u32::try_from(code).unwrap_or(255)),
+        (None, signal) => {
+            let signal = signal.unwrap_or(0);
+            let known = SIGNALS.iter().find(|(_, known)| known.as_raw() == signal);
+            let name = known.map_or("SIG@openssh.com", |(name, _)| name).to_owned();
+            Request::ExitSignal { name, core: status.core_dumped(), text: String::new() }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_told_as_they_were() {
+        let shell = |text: &str| Command::new("/bin/sh").args(["-c", text]).status().unwrap();
+        for code in [0, 1, 127, 255] {
+            let status = how_it_ended(shell(&format!("exit {code}")));
+            assert_eq!(status, Request::ExitStatus(code));
+        }
+        for (name, _) in SIGNALS.iter().filter(|(name, _)| *name != "ABRT") {
+            let status = how_it_ended(shell(&format!("ulimit -c 0; kill -{name} $$")));
+            let Request::ExitSignal { name: told, .. } = status else { panic!("{status:?}") };
+            assert_eq!(told, *name);
+        }
+        let status = how_it_ended(shell("kill -BUS $$"));
+        assert!(matches!(status, Request::ExitSignal { name, .. } if name == "SIG@openssh.com"));
+    }
+}

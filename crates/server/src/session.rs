@@ -1,0 +1,365 @@
+//! A session process: one connection from its first byte to its last.
+//!
+//! ```text
+//! greet    identification and KEXINIT leave before anything is read or looked up
+//! log_in   one thread: messages to the login machine, against the clock of LoginGraceTime
+//! serve    the pipeline, with this thread as the receiver                    (channels)
+//! ```
+//! Started by the listener with the connection as standard input and a socket pair as standard
+//! output: on it comes the configuration, and its end tells the listener that the client has
+//! logged in.
+
+use crate::account::Account;
+use crate::args::Args;
+use crate::authorize::{Granted, KeyFiles};
+use crate::channels::{Channels, Served};
+use crate::endpoint::Endpoints;
+use crate::hostkeys::HostKeys;
+use crate::log::Log;
+use crate::{setup, socket};
+use anyhow::{Context, Result};
+use conf::{Server, Workers};
+use engine::{Alive, Buffers, Error, Fd, Link, Plan, Totals, Tune, plan};
+use keys::PublicKey;
+use proto::auth::server::Rules;
+use proto::auth::{self, Authenticated, Step};
+use proto::channel::Limits;
+use proto::window::Rule;
+use proto::{Connection, Event, Ident, Outbox, Role, Transport};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// First argument of a session process.
+pub(crate) const ROLE: &str = "--session";
+/// Second one: the log is the system's.
+pub(crate) const TO_SYSTEM: &str = "--syslog";
+
+/// Most a window grows to unless MaxWindow says otherwise.
+const MAX_WINDOW: u64 = 128 << 20;
+
+/// The process that the listener started.
+pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
+    // No terminal of the listener's is the commands' terminal.
+    let _ = rustix::process::setsid();
+    let connection = take(std::io::stdin().as_fd(), |null| rustix::stdio::dup2_stdin(null))?;
+    let listener = take(std::io::stdout().as_fd(), |null| rustix::stdio::dup2_stdout(null))?;
+    let mut listener = File::from(listener);
+    let mut text = String::new();
+    listener.read_to_string(&mut text).context("configuration of the listener")?;
+    let config = setup::handed_on(text)?;
+    let system = args.iter().any(|arg| arg == TO_SYSTEM);
+    let log = if system { Log::system(config.log_level) } else { Log::stderr(config.log_level) };
+    Ok(serve(connection.into(), None, config, log, Some(listener)))
+}
+
+/// `-i`: the connection is standard input, and output where that is another pipe.
+pub(crate) fn inetd(args: &Args, config: Server) -> Result<ExitCode> {
+    let log = Log::open(args, config.log_level)?;
+    let input = take(std::io::stdin().as_fd(), |null| rustix::stdio::dup2_stdin(null))?;
+    let output = take(std::io::stdout().as_fd(), |null| rustix::stdio::dup2_stdout(null))?;
+    let input = Fd::from(input);
+    let output = (!input.is_socket()).then(|| Fd::from(output));
+    Ok(serve(input, output, config, log, None))
+}
+
+/// A descriptor of our own in place of a standard one, which becomes `/dev/null`.
+fn take(
+    fd: std::os::fd::BorrowedFd<'_>,
+    replace: impl FnOnce(&File) -> rustix::io::Result<()>,
+) -> Result<OwnedFd> {
+    let own = fd.try_clone_to_owned().context("standard input and output")?;
+    let null = File::options().read(true).write(true).open("/dev/null").context("/dev/null")?;
+    replace(&null).context("standard input and output")?;
+    Ok(own)
+}
+
+/// Serves one connection; errors are logged. `starting` is closed at login.
+pub(crate) fn serve(
+    input: Fd,
+    output: Option<Fd>,
+    config: Server,
+    log: Log,
+    starting: Option<File>,
+) -> ExitCode {
+    let began = Instant::now();
+    let ends = Endpoints::of(&input);
+    if input.is_socket()
+        && ends.peer_ip().is_some()
+        && let Err(error) = socket::tune(&input, &config)
+    {
+        log.error(format_args!("{error}"));
+    }
+    let link = match output {
+        Some(output) => Link::pair(input, output),
+        None => Link::new(input),
+    };
+    let visit = Visit { config: Arc::new(config), ends, log: Arc::new(log), began };
+    match visit.receive(link, starting) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(()) => ExitCode::from(crate::FAILED),
+    }
+}
+
+/// One client's visit.
+struct Visit {
+    config: Arc<Server>,
+    ends: Endpoints,
+    log: Arc<Log>,
+    began: Instant,
+}
+
+impl Visit {
+    /// `Err` has been logged.
+    fn receive(&self, mut link: Link, starting: Option<File>) -> Result<(), ()> {
+        let login = self.log_in(&mut link).map_err(|failure| self.log_failure(&failure))?;
+        drop(starting);
+        let (account, authenticated) = login;
+        let user = authenticated.login().user.clone();
+        let (traffic, end) = self.session(link, account, authenticated);
+        self.log_end(&user, traffic, end)
+    }
+
+    fn log_in(&self, link: &mut Link) -> Result<Login, Failure> {
+        let grace = self.config.login_grace_time;
+        let deadline = (!grace.is_zero()).then(|| self.began + grace);
+        let mut outbox = Outbox::new();
+        let transport = self.greet(link, &mut outbox)?;
+        let theirs = link.identification(Role::Client, deadline)?;
+        self.log.debug(format_args!("client is {}", theirs.as_str()));
+        let account = Arc::new(Account::current().map_err(Failure::Local)?);
+        let policy = KeyFiles::new(
+            Arc::clone(&account),
+            Arc::clone(&self.config),
+            self.ends,
+            Arc::clone(&self.log),
+        );
+        let mut server = auth::Server::new(transport, policy, self.rules());
+        server.transport_mut().identified(theirs);
+        loop {
+            let (seq, payload) = link.message(deadline)?;
+            let step = server.handle(seq, &payload, &mut outbox);
+            self.note(&mut outbox, &account)?;
+            // After an error this is the DISCONNECT, which the client may not wait for.
+            let carried = link.carry_out(&mut outbox);
+            match step.map_err(engine::Error::from)? {
+                Step::Pending(next) => server = next,
+                Step::Done(authenticated) => {
+                    carried?;
+                    return Ok((account, authenticated));
+                }
+            }
+            carried?;
+        }
+    }
+
+    /// What can be said without knowing the client.
+    fn greet(&self, link: &mut Link, outbox: &mut Outbox) -> Result<Transport, Failure> {
+        let keys = HostKeys::find(&self.config.host_keys(), |why| {
+            self.log.debug(format_args!("{why}"));
+        });
+        let ours = Ident::ours();
+        link.raw(&ours.to_wire());
+        let kex = setup::kex_config(&self.config);
+        let mut transport = Transport::server(ours, kex, Arc::new(keys));
+        transport.start(outbox).map_err(engine::Error::from)?;
+        link.carry_out(outbox)?;
+        Ok(transport)
+    }
+
+    fn rules(&self) -> Rules {
+        let banner = self.config.banner().and_then(|path| match std::fs::read(path) {
+            Ok(text) => Some(String::from_utf8_lossy(&text).into_owned()),
+            Err(error) => {
+                self.log.error(format_args!("Banner {}: {error}", path.display()));
+                None
+            }
+        });
+        Rules {
+            sig_algs: setup::sig_algs(&self.config.pubkey_algorithms),
+            max_tries: self.config.max_auth_tries,
+            banner,
+        }
+    }
+
+    /// Events before login.
+    fn note(&self, outbox: &mut Outbox, account: &Account) -> Result<(), Failure> {
+        for event in outbox.events.drain(..) {
+            match event {
+                Event::AuthRefused { user, method, key, .. } => {
+                    let (known, ends) = (user == account.name, self.ends);
+                    if !known && method != "none" {
+                        self.log.info(format_args!("Invalid user {user} from {ends}"));
+                    }
+                    let invalid = if known { "" } else { "invalid user " };
+                    let key = key.map_or_else(String::new, |key| format!(": {key}"));
+                    self.log.verbose(format_args!(
+                        "Failed {method} for {invalid}{user} from {ends} ssh2{key}"
+                    ));
+                }
+                Event::Disconnected { code, text } => {
+                    return Err(Failure::Engine(Error::Disconnected(code, text)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The pipeline, until the client is gone.
+    fn session(
+        &self,
+        link: Link,
+        account: Arc<Account>,
+        authenticated: Authenticated<Granted>,
+    ) -> (Traffic, Result<(), Error>) {
+        let (authenticated, Granted { options, key }) = authenticated.split();
+        self.log_login(&authenticated, &key);
+        let plan = self.plan(authenticated.transport());
+        let (rule, knows_eow) = self.peer_limits(authenticated.transport());
+        let sessions = usize::try_from(self.config.max_sessions).unwrap_or(usize::MAX);
+        let connection = Connection::new(authenticated, Limits::server(sessions));
+        let channels = Channels::new(Served {
+            account,
+            config: Arc::clone(&self.config),
+            ends: self.ends,
+            options,
+            log: Arc::clone(&self.log),
+            knows_eow,
+        });
+        let tune = Tune::new(self.buffers(), rule);
+        match link.into_session(connection, plan, tune, self.alive(), channels) {
+            Err(error) => (Traffic::default(), Err(error)),
+            Ok((session, rx)) => {
+                let (_, arrived, end) = rx.run();
+                (Traffic { arrived, sent: session.sent() }, end)
+            }
+        }
+    }
+
+    fn plan(&self, transport: &Transport) -> Plan {
+        let chosen = match self.config.crypto_workers {
+            Workers::Count(count) => Some(usize::from(count)),
+            Workers::Auto => None,
+        };
+        Plan { workers: plan::workers(chosen, transport), rekey: transport.rekey_limit() }
+    }
+
+    /// The window rule for this peer, and whether it knows `eow@openssh.com`.
+    fn peer_limits(&self, transport: &Transport) -> (Rule, bool) {
+        let most =
+            u32::try_from(self.config.max_window.0.unwrap_or(MAX_WINDOW)).unwrap_or(u32::MAX);
+        let peer = transport.peer();
+        let theirs = peer.and_then(|peer| peer.max_window()).unwrap_or(u32::MAX);
+        let knows_eow = peer.is_some_and(|p| p.is_longhaul() || p.is_openssh_from(0, 0));
+        (Rule::bulk(most.min(theirs)), knows_eow)
+    }
+
+    fn buffers(&self) -> Buffers {
+        let default = Buffers::default();
+        Buffers {
+            receive: socket::bytes(self.config.tcp_rcv_buf),
+            send: socket::bytes(self.config.tcp_snd_buf),
+            most: socket::bytes(self.config.max_sock_buf).unwrap_or(default.most),
+            ..default
+        }
+    }
+
+    /// ClientAlive*.
+    fn alive(&self) -> Option<Alive> {
+        let interval = self.config.client_alive_interval;
+        let count = match self.config.client_alive_count_max {
+            0 => u32::MAX,
+            count => count,
+        };
+        (!interval.is_zero()).then_some(Alive { interval, count })
+    }
+
+    fn log_login(&self, authenticated: &Authenticated, key: &PublicKey) {
+        let login = authenticated.login();
+        let (user, method, ends, key) = (&login.user, login.method, self.ends, describe(key));
+        self.log.info(format_args!("Accepted {method} for {user} from {ends} ssh2: {key}"));
+    }
+
+    fn log_failure(&self, failure: &Failure) {
+        let ends = self.ends;
+        match failure {
+            Failure::Engine(Error::Timeout(_)) => {
+                self.log.error(format_args!("Timeout before authentication for {ends}"));
+            }
+            Failure::Engine(Error::Closed) => {
+                self.log.info(format_args!("Connection closed by {ends} [preauth]"));
+            }
+            Failure::Engine(Error::Disconnected(code, text)) => {
+                self.log
+                    .info(format_args!("Received disconnect from {ends}:{code}: {text} [preauth]"));
+            }
+            Failure::Engine(error) => {
+                self.log.error(format_args!("Connection with {ends}: {error} [preauth]"));
+            }
+            Failure::Local(error) => self.log.error(format_args!("{error:#}")),
+        }
+    }
+
+    /// Both sides say how much arrived, above all when the connection broke.
+    fn log_end(&self, user: &str, traffic: Traffic, end: Result<(), Error>) -> Result<(), ()> {
+        let ends = self.ends;
+        let Traffic { arrived: Totals { received, written }, sent } = traffic;
+        let seconds = self.began.elapsed().as_secs_f64();
+        let lost = received.saturating_sub(written);
+        let rest =
+            if lost > 0 { format!(" ({lost} not taken by commands)") } else { String::new() };
+        let quiet = match &end {
+            Ok(()) => true,
+            // SSH_DISCONNECT_BY_APPLICATION: how clients say goodbye.
+            Err(Error::Disconnected(11, _)) => true,
+            Err(Error::Closed) => {
+                self.log.info(format_args!("Connection closed by user {user} {ends}"));
+                false
+            }
+            Err(error) => {
+                self.log.error(format_args!("Connection with user {user} {ends}: {error}"));
+                false
+            }
+        };
+        if quiet {
+            self.log.info(format_args!("Disconnected from user {user} {ends}"));
+        }
+        self.log.info(format_args!(
+            "Transferred for user {user} {ends}: received {received} bytes{rest}, sent {sent} bytes in {seconds:.1} s"
+        ));
+        if quiet { Ok(()) } else { Err(()) }
+    }
+}
+
+type Login = (Arc<Account>, Authenticated<Granted>);
+
+/// A key as sshd's log has it: `ED25519 SHA256:...`.
+fn describe(key: &PublicKey) -> String {
+    let kind = key.key_type();
+    let kind = kind.strip_prefix("ssh-").or_else(|| kind.split('-').next()).unwrap_or(kind);
+    format!("{} {}", kind.to_ascii_uppercase(), key.fingerprint())
+}
+
+/// Bytes of channel data, both ways.
+#[derive(Debug, Clone, Copy, Default)]
+struct Traffic {
+    arrived: Totals,
+    sent: u64,
+}
+
+/// Why nobody logged in.
+enum Failure {
+    Engine(Error),
+    Local(anyhow::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}

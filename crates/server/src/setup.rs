@@ -1,0 +1,120 @@
+//! From the command line to a configuration, and from that to what the protocol wants to know.
+
+use crate::args::Args;
+use crate::hostkeys::HostKeys;
+use anyhow::{Context, Result};
+use conf::server::ConfigFile;
+use conf::{Level, Server, Supported};
+use crypt::cipher::{Cipher, Mac};
+use keys::SigAlg;
+use proto::{KexConfig, RekeyLimit};
+use std::process::ExitCode;
+
+/// What this server can do, in the order it prefers.
+pub(crate) fn supported() -> Supported {
+    let all = KexConfig::default();
+    Supported {
+        ciphers: all.ciphers.iter().map(|cipher| cipher.name()).collect(),
+        macs: all.macs.iter().map(|mac| mac.name()).collect(),
+        kex: all.kex,
+        signatures: SigAlg::ALL.iter().map(|alg| alg.name()).collect(),
+    }
+}
+
+/// The configuration that the command line asks for; what it warns of goes to standard error.
+pub(crate) fn load(args: &Args) -> Result<Server> {
+    let loaded = conf::server::load(&args.settings, &args.file, &supported())?;
+    for notice in loaded.notices.iter().filter(|notice| notice.level == Level::Warning) {
+        eprintln!("lhsshd: {}", notice.text);
+    }
+    Ok(loaded.config)
+}
+
+/// The configuration as a listener handed it on.
+pub(crate) fn handed_on(text: String) -> Result<Server> {
+    let loaded = conf::server::load(&[], &ConfigFile::Text(text), &supported());
+    Ok(loaded.context("configuration of the listener")?.config)
+}
+
+/// `-t`: the configuration is right, and a host key can be used.
+pub(crate) fn test(_args: &Args, config: &Server) -> Result<ExitCode> {
+    host_keys(config)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The host's keys, all of them loaded; complains of those that were named and cannot be.
+pub(crate) fn host_keys(config: &Server) -> Result<HostKeys> {
+    let complain = |why| {
+        if config.host_keys_given() {
+            eprintln!("lhsshd: {why}");
+        }
+    };
+    let keys = HostKeys::find(&config.host_keys(), complain);
+    keys.check(complain).with_context(|| {
+        let paths: Vec<String> =
+            config.host_keys().iter().map(|path| path.display().to_string()).collect();
+        format!("host keys {}", paths.join(", "))
+    })?;
+    Ok(keys)
+}
+
+/// Proposals and limits of key exchange.
+pub(crate) fn kex_config(config: &Server) -> KexConfig {
+    KexConfig {
+        kex: config.kex.names().to_vec(),
+        host_key_algs: sig_algs(&config.host_key_algorithms),
+        ciphers: config.ciphers.names().iter().filter_map(|n| Cipher::from_name(n)).collect(),
+        macs: config.macs.names().iter().filter_map(|n| Mac::from_name(n)).collect(),
+        first_packet_guess: false,
+        rekey: RekeyLimit { bytes: config.rekey_limit.bytes, time: config.rekey_limit.time },
+    }
+}
+
+/// Signature algorithms of a list.
+pub(crate) fn sig_algs(list: &conf::AlgorithmList) -> Vec<SigAlg> {
+    list.names().iter().filter_map(|name| SigAlg::from_name(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conf::Setting;
+
+    /// Session processes get the listener's configuration in this form.
+    #[test]
+    fn a_configuration_survives_being_handed_on() {
+        let given = [
+            "Port=2222",
+            "ListenAddress=[::1]:23",
+            "HostKey=\"/a b/key\"",
+            "PidFile=none",
+            "AuthorizedKeysFile=\".ssh/my keys\" %h/other",
+            "Subsystem=x \"/a b/c\" d",
+            "SetEnv=\"A=b c\" D=e",
+            "AcceptEnv=LANG LC_*",
+            "Ciphers=aes128-ctr,aes256-ctr",
+            "MaxStartups=3:50:9",
+            "RekeyLimit=64K 1h",
+            "LoginGraceTime=3m",
+            "CryptoWorkers=3",
+            "Banner=\"/etc/my \\\"#1\\\\ banner\"",
+            "PermitUserEnvironment=A*,B",
+            "MaxWindow=4M",
+            "TestSubsystems=yes",
+            "CongestionControl=cubic",
+            "LogLevel=DEBUG2",
+        ];
+        let given: Vec<Setting> = given.iter().map(|s| Setting::option(s).unwrap()).collect();
+        let first = conf::server::load(&given, &ConfigFile::None, &supported()).unwrap().config;
+        let again = handed_on(first.to_text()).unwrap();
+        assert_eq!(again.dump(), first.dump());
+        assert_eq!(again.host_keys(), first.host_keys());
+        assert_eq!(again.set_env, first.set_env);
+        let home = std::path::Path::new("/home/u");
+        let files = |c: &Server| c.authorized_keys_files("u", 1, home).unwrap();
+        assert_eq!(files(&again), files(&first));
+        assert_eq!(files(&again).len(), 2);
+        assert_eq!(again.banner(), first.banner());
+        assert_eq!(again.subsystems, first.subsystems);
+    }
+}

@@ -1,0 +1,129 @@
+//! Sockets: where to listen, and the options of listening and connected ones.
+
+use anyhow::{Context, Result, bail};
+use conf::{AddressFamily, Server};
+use rustix::net::sockopt;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::AsFd;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Listens wherever the configuration says; addresses that cannot be had are told to `skipped`,
+/// and none at all is an error.
+pub(crate) fn listen(config: &Server, mut skipped: impl FnMut(String)) -> Result<Vec<TcpListener>> {
+    let mut listeners = Vec::new();
+    for (host, port) in config.listen() {
+        for address in addresses(host, port, config.address_family)? {
+            match listen_on(address, config) {
+                Ok(listener) => listeners.push(listener),
+                Err(error) => skipped(format!("listen on {address}: {error}")),
+            }
+        }
+    }
+    if listeners.is_empty() {
+        bail!("cannot listen on any address");
+    }
+    Ok(listeners)
+}
+
+fn addresses(host: Option<&str>, port: u16, family: AddressFamily) -> Result<Vec<SocketAddr>> {
+    let all = match host {
+        None => vec![
+            SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
+            SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
+        ],
+        Some(host) => (host, port)
+            .to_socket_addrs()
+            .with_context(|| format!("ListenAddress {host}"))?
+            .collect(),
+    };
+    let wanted = |address: &SocketAddr| match family {
+        AddressFamily::Any => true,
+        AddressFamily::Inet => address.is_ipv4(),
+        AddressFamily::Inet6 => address.is_ipv6(),
+    };
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+fn listen_on(address: SocketAddr, config: &Server) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // Before the handshake: the window's scale is settled there.
+    tune(&socket, config)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// TcpRcvBuf, TcpSndBuf, CongestionControl, TCPKeepAlive, and no waiting for fuller segments.
+/// Connections inherit all of it from the socket they were accepted on.
+pub(crate) fn tune(fd: impl AsFd, config: &Server) -> io::Result<()> {
+    let fd = fd.as_fd();
+    sockopt::set_tcp_nodelay(fd, true)?;
+    sockopt::set_socket_keepalive(fd, config.tcp_keep_alive)?;
+    if let Some(bytes) = bytes(config.tcp_rcv_buf) {
+        sockopt::set_socket_recv_buffer_size_force(fd, bytes)
+            .or_else(|_| sockopt::set_socket_recv_buffer_size(fd, bytes))?;
+    }
+    if let Some(bytes) = bytes(config.tcp_snd_buf) {
+        sockopt::set_socket_send_buffer_size_force(fd, bytes)
+            .or_else(|_| sockopt::set_socket_send_buffer_size(fd, bytes))?;
+    }
+    if let Some(name) = &config.congestion_control {
+        sockopt::set_tcp_congestion(fd, name).map_err(|errno| {
+            io::Error::other(format!("CongestionControl {name}: {}", io::Error::from(errno)))
+        })?;
+    }
+    Ok(())
+}
+
+/// A size as the system counts.
+pub(crate) fn bytes(size: conf::Size) -> Option<usize> {
+    size.0.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conf::Setting;
+    use conf::server::ConfigFile;
+
+    fn config(settings: &[&str]) -> Server {
+        let given: Vec<_> = settings.iter().map(|s| Setting::option(s).unwrap()).collect();
+        conf::server::load(&given, &ConfigFile::None, &crate::setup::supported()).unwrap().config
+    }
+
+    /// Effect of TCPKeepAlive, TcpRcvBuf, TcpSndBuf, CongestionControl (D6).
+    #[test]
+    fn options_of_sockets_have_their_effect() {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        tune(&socket, &config(&["TCPKeepAlive=no", "TcpRcvBuf=64K", "TcpSndBuf=32K"])).unwrap();
+        assert!(!sockopt::socket_keepalive(&socket).unwrap());
+        assert!(sockopt::tcp_nodelay(&socket).unwrap());
+        // The kernel counts its own bookkeeping in.
+        assert_eq!(sockopt::socket_recv_buffer_size(&socket).unwrap(), 128 << 10);
+        assert_eq!(sockopt::socket_send_buffer_size(&socket).unwrap(), 64 << 10);
+        tune(&socket, &config(&["CongestionControl=reno"])).unwrap();
+        assert!(sockopt::socket_keepalive(&socket).unwrap());
+        assert_eq!(sockopt::tcp_congestion(&socket).unwrap(), "reno");
+        let unknown = tune(&socket, &config(&["CongestionControl=no-such"])).unwrap_err();
+        assert!(unknown.to_string().starts_with("CongestionControl no-such: "), "{unknown}");
+    }
+
+    /// Effect of AddressFamily (D6).
+    #[test]
+    fn addresses_are_those_of_the_family() {
+        for (family, count) in [("any", 2), ("inet", 1), ("inet6", 1)] {
+            let family = config(&[&format!("AddressFamily={family}")]).address_family;
+            assert_eq!(addresses(None, 22, family).unwrap().len(), count);
+        }
+        assert_eq!(addresses(Some("::1"), 22, AddressFamily::Inet).unwrap(), []);
+    }
+}
