@@ -9,6 +9,8 @@ CARGO ?= cargo
 # library, two minutes of C and assembly, is compiled once.
 PROFILE ?= dev
 BIN_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+# A workspace of its own; it shares what is compiled already.
+FUZZ = --locked --manifest-path dev/fuzz/Cargo.toml --target-dir target
 
 .PHONY: all setup demo test bench check deny clean
 all:
@@ -26,6 +28,7 @@ test: setup
 	$(CARGO) build --profile $(PROFILE) --workspace --bins
 	LONGHAUL_BIN_DIR=target/$(BIN_DIR) $(CARGO) test --profile $(PROFILE) --workspace --no-fail-fast
 	$(CARGO) test --profile $(PROFILE) --package engine --features shuttle --lib schedules
+	$(CARGO) test $(FUZZ)
 
 bench: setup
 	$(CARGO) build --release --bins
@@ -36,6 +39,8 @@ bench: setup
 check: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) fmt --manifest-path dev/fuzz/Cargo.toml --check
+	$(CARGO) clippy $(FUZZ) --all-targets -- -D warnings
 	$(CARGO) xtask all
 	scripts/deny
 

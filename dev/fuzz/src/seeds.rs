@@ -1,0 +1,171 @@
+//! What each target starts from, made by the code that the targets read against.
+
+use crate::files::KEY;
+use crypt::Protection;
+use keys::known_hosts::{HostName, line};
+use keys::{PublicKey, SigAlg};
+use wire::{Writer, msg};
+
+/// Keys of the other types, from the test data of `proto`.
+const FILES: [&[u8]; 4] = [
+    include_bytes!("../../../crates/proto/testdata/ecdsa256"),
+    include_bytes!("../../../crates/proto/testdata/ecdsa384"),
+    include_bytes!("../../../crates/proto/testdata/ecdsa521"),
+    include_bytes!("../../../crates/proto/testdata/rsa2048"),
+];
+
+fn public_keys() -> Vec<PublicKey> {
+    let others = FILES.iter().map(|file| keys::PrivateKey::public_of_file(file));
+    let others = others.map(|key| key.expect("test data is good"));
+    std::iter::once(KEY.public().clone()).chain(others).collect()
+}
+
+/// Lists of keys, signatures, refusals.
+pub fn agent() -> Vec<Vec<u8>> {
+    let mut list = Writer::message(12);
+    list.u32(2).string(KEY.public().blob()).string("me").string("\0\0\0\x01x").string("other");
+    let signature = KEY.sign(SigAlg::Ed25519, b"data").expect("an Ed25519 key signs");
+    let signed = Writer::message(14).string(signature).take();
+    let frame = |message: &[u8]| Writer::new().string(message).take();
+    vec![frame(list.as_slice()), frame(&signed), frame(&[5])]
+}
+
+/// Lines with every option.
+pub fn authorized_keys() -> Vec<Vec<u8>> {
+    let options = [
+        "",
+        "restrict ",
+        r#"command="echo \"hi\"",no-pty "#,
+        r#"from="192.0.2.0/24,!192.0.2.7,*.example.org,2001:db8::/32" "#,
+        r#"environment="A=b",expiry-time="20380119031407Z" "#,
+        r#"permitopen="host:22",permitlisten="*:80",tunnel="0",principals="a,b" "#,
+        "cert-authority,verify-required,no-touch-required ",
+        "port-forwarding,agent-forwarding,X11-forwarding,user-rc,no-user-rc,pty ",
+    ];
+    let line = |options| format!("# a comment\n{options}{} me@here\n\n", KEY.public().to_openssh());
+    let other = |key: PublicKey| key.to_openssh().into_bytes();
+    let lines = options.into_iter().map(|options| line(options).into_bytes());
+    lines.chain(public_keys().into_iter().map(other)).collect()
+}
+
+/// Both kinds.
+pub fn data() -> Vec<Vec<u8>> {
+    vec![
+        Writer::message(msg::CHANNEL_DATA).u32(7).string("hello").take(),
+        Writer::message(msg::CHANNEL_EXTENDED_DATA).u32(7).u32(1).string("hello").take(),
+    ]
+}
+
+/// Lines that are taken and lines that are not, from either sender.
+pub fn ident() -> Vec<Vec<u8>> {
+    let banner = [b"\x01".to_vec(), b"hello\r\n".repeat(70)].concat();
+    let texts: [&[u8]; 5] = [
+        b"\0SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n\0\0\x01\x2c",
+        b"\x01Welcome\r\nto this host\nSSH-1.99-x\n",
+        b"\0GET / HTTP/1.1\r\n",
+        b"\x01SSH-1.5-old\r\n",
+        &banner,
+    ];
+    texts.map(<[u8]>::to_vec).into()
+}
+
+/// Plain, hashed, marked, with patterns.
+pub fn known_hosts() -> Vec<Vec<u8>> {
+    let key = KEY.public().to_openssh();
+    let mut all: Vec<String> = [("host", 22), ("host", 2222), ("::1", 22)]
+        .into_iter()
+        .flat_map(|(host, port)| {
+            [false, true].map(|hashed| line(&HostName::new(host, port), KEY.public(), hashed))
+        })
+        .flatten()
+        .collect();
+    all.push(format!("@revoked * {key}\n@cert-authority *.example.org {key}\n"));
+    all.push(format!("!host,h?st,192.0.2.*,[host]:2222 {key} comment\r\n# comment\n\n"));
+    all.extend(public_keys().iter().map(|key| format!("host {}\n", key.to_openssh())));
+    all.into_iter().map(String::into_bytes).collect()
+}
+
+/// Each protection: arbitrary bytes, a whole stream, a damaged one, in small and large pieces.
+pub fn packet() -> Vec<Vec<u8>> {
+    let count = u8::try_from(Protection::all().count()).unwrap_or(u8::MAX);
+    let messages = b"\x05hello\0\x20a message of several blocks here\x01x";
+    let of = |which: u8| {
+        let head = |how: u8, flip: u8| [&[which, how, flip, 0, 40][..], messages].concat();
+        [head(0, 0), head(1, 0), head(255, 0), head(7, 1), head(255, 0x80)]
+    };
+    let plain = b"\x0f\x21\0\0\0\x0c\x0a\x02\0\0\0\0\0\0\0\0\0\0".map(|byte| byte).to_vec();
+    (0..=count).flat_map(of).chain([plain]).collect()
+}
+
+/// Whole files, their containers, an encrypted one.
+pub fn private_key() -> Vec<Vec<u8>> {
+    let file = |file: &[u8]| [b"\0", file].concat();
+    let encrypted = Writer::new()
+        .raw(b"\x01\x03openssh-key-v1\0")
+        .string("aes256-ctr")
+        .string("bcrypt")
+        .string(Writer::new().string([7; 16]).u32(1).take())
+        .u32(1)
+        .string(KEY.public().blob())
+        .string([9; 160])
+        .take();
+    FILES.into_iter().map(file).chain([encrypted, ed25519_container()]).collect()
+}
+
+/// A container without encryption (OpenSSH PROTOCOL.key).
+fn ed25519_container() -> Vec<u8> {
+    let public = KEY.public().blob();
+    let raw = public.get(public.len() - 32..).unwrap_or_default();
+    let private = Writer::new()
+        .raw(&[5; 8])
+        .string("ssh-ed25519")
+        .string(raw)
+        .string([&[1; 32], raw].concat())
+        .string("me")
+        .raw(&[1, 2, 3, 4, 5, 6])
+        .take();
+    let head = Writer::new().raw(b"\x01\x03openssh-key-v1\0").string("none").string("none").take();
+    let tail = Writer::new().string("").u32(1).string(public).string(private).take();
+    [head, tail].concat()
+}
+
+/// Blobs and lines of every type, with a signature where it fits.
+pub fn public_key() -> Vec<Vec<u8>> {
+    let signature = KEY.sign(SigAlg::Ed25519, b"data").expect("an Ed25519 key signs");
+    let len = u8::try_from(signature.len()).unwrap_or_default();
+    let signature = [&[len][..], &signature].concat();
+    let both = |key: PublicKey| {
+        let blob = [&[0], &signature[..], key.blob()].concat();
+        let line = [&[1], &signature[..], key.to_openssh().as_bytes()].concat();
+        [blob, line]
+    };
+    public_keys().into_iter().flat_map(both).collect()
+}
+
+/// Steps of [`Pair::interfere`](crate::pair::Pair): deliver all; messages of every number put in
+/// between; a rekey, a change of one byte, a lost and a repeated message, the sides' own acts.
+pub fn machine() -> Vec<Vec<u8>> {
+    const SETTLE: u8 = 1 << 1;
+    let inject = |number: u8| vec![1, SETTLE, 2 << 1, 9, number, 0, 0, 0, 0, 0, 0, 0, 1, SETTLE];
+    let each = [1, 2, 3, 4, 5, 6, 7, 20, 21, 30, 50, 51, 52, 60, 80, 81, 82]
+        .into_iter()
+        .chain(90..=100)
+        .chain([192, 193])
+        .map(inject);
+    let acts = (0..14).map(|what| {
+        let [client, server] = [3 << 1, (3 << 1) | 1];
+        vec![
+            1, SETTLE, client, what, 0x90, SETTLE, server, what, 0x80, SETTLE, client, 0, 0, SETTLE,
+        ]
+    });
+    let between = [
+        vec![0, SETTLE],
+        vec![3, SETTLE, SETTLE],
+        vec![1, 6 << 1, 30, 1, SETTLE],
+        vec![1, 0, 1, 4 << 1, SETTLE],
+        vec![1, 5 << 1, SETTLE],
+        vec![1, 0, 1, 0, 1, 6 << 1, 0, 7, SETTLE],
+        vec![1, SETTLE, 3 << 1, 0, 0, 7 << 1, 20, 4, 1, 2, 3, 4, SETTLE],
+    ];
+    each.chain(acts).chain(between).collect()
+}
