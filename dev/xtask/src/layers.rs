@@ -28,6 +28,11 @@ const SYSTEM: &[&str] = &["libc", "mio", "nix", "rustix", "signal-hook", "socket
 /// An async runtime is allowed in no shipped crate.
 const NOWHERE: &[&str] = &["async-std", "smol", "tokio"];
 
+/// Cryptography is linked where algorithms and keys are, and nowhere else (invariant B10).
+const CRYPTOGRAPHY: &[&str] =
+    &["aws-lc-rs", "ring", "crypto-bigint", "sntrup761", "bcrypt-pbkdf", "subtle"];
+const CRYPTOGRAPHERS: &[&str] = &["crypt", "keys"];
+
 /// One dependency as a manifest states it.
 struct Edge {
     from: String,
@@ -58,6 +63,9 @@ fn fault(edge: &Edge) -> Option<String> {
         None if *dev => return None,
         None if DEV.contains(&to.as_str()) => "is a development tool",
         None if NOWHERE.contains(&to.as_str()) => "is an async runtime",
+        None if CRYPTOGRAPHY.contains(&to.as_str()) && !CRYPTOGRAPHERS.contains(&from.as_str()) => {
+            "is cryptography, which belongs into crypt"
+        }
         None if PURE.contains(&from.as_str()) && SYSTEM.contains(&to.as_str()) => {
             "talks to the system, and this crate is without I/O"
         }
@@ -144,6 +152,15 @@ mod tests {
         assert!(edge("proto", "socket2", false).is_some());
         assert_eq!(edge("engine", "socket2", false), None);
         assert!(edge("engine", "tokio", false).is_some());
+    }
+
+    #[test]
+    fn b10_cryptography_is_linked_by_crypt_and_keys_alone() {
+        assert_eq!(edge("crypt", "aws-lc-rs", false), None);
+        assert_eq!(edge("keys", "bcrypt-pbkdf", false), None);
+        for from in ["packet", "proto", "engine", "login", "client", "server"] {
+            assert!(CRYPTOGRAPHY.iter().all(|to| edge(from, to, false).is_some()), "{from}");
+        }
     }
 
     #[test]
