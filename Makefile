@@ -10,7 +10,7 @@ CARGO ?= cargo
 PROFILE ?= dev
 BIN_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 # A workspace of its own; it shares what is compiled already.
-FUZZ = --locked --manifest-path dev/fuzz/Cargo.toml --target-dir target
+FUZZ = --manifest-path dev/fuzz/Cargo.toml --target-dir target
 
 .PHONY: all setup demo test bench check deny clean
 all:
