@@ -29,6 +29,9 @@ use wire::msg;
 /// Slabs that are being opened by workers at one time.
 const AHEAD: usize = 3;
 
+/// How long a sink that is behind keeps us from receiving: messages for others wait as long.
+const PATIENCE: Duration = Duration::from_millis(1);
+
 /// What a program does with a connection: called on the receiving thread, must not wait.
 pub trait Program {
     /// An event that the engine does not deal with itself.
@@ -383,6 +386,9 @@ impl<P: Program> Rx<P> {
                 self.silence()
             };
         }
+        if self.wait_for_sinks()? {
+            return Ok(());
+        }
         let readable = self.poll(timeout)?;
         match readable {
             None => self.silence(),
@@ -394,6 +400,17 @@ impl<P: Program> Rx<P> {
                 Ok(())
             }
         }
+    }
+
+    /// A consumer that is only a little behind: what it has not taken is still in the cache, and
+    /// so it is waited for before more is received. Whether a sink has room.
+    fn wait_for_sinks(&self) -> Result<bool, Error> {
+        let mut fds: Vec<_> =
+            self.routes.waiting().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)).collect();
+        if fds.is_empty() {
+            return Ok(false);
+        }
+        poll_until(&mut fds, Some(PATIENCE)).map_err(|e| Error::Local("wait for a sink", e))
     }
 
     /// Whether the connection is readable, after it or a sink became ready; `None` on time-out.
