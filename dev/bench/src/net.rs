@@ -68,9 +68,11 @@ impl Net {
 
 fn spec(path: Path) -> Spec {
     let raised = path.raised.then_some(RAISED);
+    let rate = Some(u64::from(path.mbit) * 1_000_000);
     Spec {
         rtt: Duration::from_millis(path.rtt_ms.into()),
-        rate: Some(u64::from(path.mbit) * 1_000_000),
+        rate,
+        rate_back: rate,
         loss: path.loss,
         queue: Some(path.queue_mib << 20),
         rmem: raised,
