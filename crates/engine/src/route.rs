@@ -84,6 +84,10 @@ impl Route {
         [&mut self.data, &mut self.stderr]
     }
 
+    fn take_lost(&mut self) -> usize {
+        self.data.sink.take_lost() + self.stderr.sink.take_lost()
+    }
+
     fn consumed(&mut self, bytes: usize, now: Instant) {
         if bytes > 0 {
             self.window.consumed(u32::try_from(bytes).unwrap_or(u32::MAX), now);
@@ -176,7 +180,7 @@ impl Routes {
         for route in &mut self.list {
             let taken = route.data.offer(slab) + route.stderr.offer(slab);
             route.consumed(taken, now);
-            self.totals.written += taken as u64;
+            self.totals.written += (taken - route.take_lost()) as u64;
         }
     }
 
@@ -209,7 +213,7 @@ impl Routes {
                 taken += flow.sink.drain(&mut self.freed);
             }
             route.consumed(taken, now);
-            self.totals.written += taken as u64;
+            self.totals.written += (taken - route.take_lost()) as u64;
         }
         self.freed.drain(..).for_each(|slab| receiver.give_back(slab));
         self.list.retain(|route| {

@@ -28,12 +28,23 @@ pub struct Sink {
     queue: VecDeque<Held>,
     ended: bool,
     broken: Option<io::Error>,
+    /// Bytes that nobody read, since it broke; not asked for yet.
+    lost: usize,
+    /// It broke: what comes is lost.
+    dead: bool,
 }
 
 impl Sink {
     /// Holds everything until [`Sink::attach`].
     pub(crate) fn pending() -> Self {
-        Self { out: Out::Pending, queue: VecDeque::new(), ended: false, broken: None }
+        Self {
+            out: Out::Pending,
+            queue: VecDeque::new(),
+            ended: false,
+            broken: None,
+            lost: 0,
+            dead: false,
+        }
     }
 
     /// Takes and drops everything.
@@ -56,7 +67,10 @@ impl Sink {
     pub(crate) fn offer(&mut self, slab: &Slab, ranges: &[Range<usize>]) -> usize {
         let all = ranges.iter().map(Range::len).sum();
         match &self.out {
-            Out::Discard => all,
+            Out::Discard => {
+                self.lose(all);
+                all
+            }
             Out::Fd(fd) if self.queue.is_empty() => {
                 let mut taken = 0;
                 for group in ranges.chunks(PIECES) {
@@ -75,6 +89,7 @@ impl Sink {
                         }
                         Err(error) => {
                             self.give_up(error);
+                            self.lose(all - taken);
                             return all;
                         }
                     }
@@ -108,7 +123,11 @@ impl Sink {
         while !self.queue.is_empty() {
             let taken = match &self.out {
                 Out::Pending => 0,
-                Out::Discard => self.queue.iter().map(|held| held.bytes().len()).sum(),
+                Out::Discard => {
+                    let all = self.queue.iter().map(|held| held.bytes().len()).sum();
+                    self.lose(all);
+                    all
+                }
                 Out::Fd(fd) => {
                     let mut slices = [IoSlice::new(&[]); PIECES];
                     let mut count = 0;
@@ -155,6 +174,18 @@ impl Sink {
     fn give_up(&mut self, error: io::Error) {
         self.out = Out::Discard;
         self.broken = Some(error);
+        self.dead = true;
+    }
+
+    fn lose(&mut self, bytes: usize) {
+        if self.dead {
+            self.lost += bytes;
+        }
+    }
+
+    /// Bytes of those taken that nobody read, told once.
+    pub(crate) fn take_lost(&mut self) -> usize {
+        std::mem::take(&mut self.lost)
     }
 
     /// Why the sink broke, told once.
