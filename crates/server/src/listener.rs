@@ -82,7 +82,7 @@ fn block_signals() -> nix::Result<SignalFd> {
 
 /// `-d`: one connection, in this process.
 fn serve_one(sockets: Vec<TcpListener>, config: Server, log: Log) -> Result<ExitCode> {
-    let _ = SigSet::all().thread_unblock();
+    SigSet::empty().thread_set_mask().context("signals")?;
     loop {
         let mut fds: Vec<_> = sockets.iter().map(|s| PollFd::new(s, PollFlags::IN)).collect();
         match poll(&mut fds, None) {

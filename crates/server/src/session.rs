@@ -21,6 +21,7 @@ use anyhow::{Context, Result};
 use conf::{Server, Workers};
 use engine::{Alive, Buffers, Error, Fd, Link, Plan, Totals, Tune, plan};
 use keys::PublicKey;
+use nix::sys::signal::SigSet;
 use proto::auth::server::Rules;
 use proto::auth::{self, Authenticated, Step};
 use proto::channel::Limits;
@@ -46,6 +47,8 @@ const MAX_WINDOW: u64 = 128 << 20;
 pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     // No terminal of the listener's is the commands' terminal.
     let _ = rustix::process::setsid();
+    // What the listener reads from a descriptor, commands are to get as signals.
+    SigSet::empty().thread_set_mask().context("signals")?;
     let connection = take(std::io::stdin().as_fd(), |null| rustix::stdio::dup2_stdin(null))?;
     let listener = take(std::io::stdout().as_fd(), |null| rustix::stdio::dup2_stdout(null))?;
     let mut listener = File::from(listener);

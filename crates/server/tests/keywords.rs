@@ -1,0 +1,132 @@
+//! Keywords whose effect no other test here is about (invariant D6: every option has an effect
+//! test). Sockets' options are tested beside the code.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Server, Site, noise, read_all, stderr, stdout, until};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+
+/// What `ssh -vv` says of a connection.
+fn talk(server: &Server, options: &[&str]) -> String {
+    let output = server.ssh(&[options, &["LogLevel=DEBUG3"]].concat(), "true").output().unwrap();
+    stderr(&output)
+}
+
+/// Effect of Ciphers, MACs, KexAlgorithms, HostKeyAlgorithms.
+#[test]
+fn algorithms_are_those_that_are_configured() {
+    for (setting, want) in [
+        ("Ciphers=aes256-ctr", "cipher: aes256-ctr"),
+        ("Ciphers=chacha20-poly1305@openssh.com", "cipher: chacha20-poly1305@openssh.com"),
+        ("KexAlgorithms=ecdh-sha2-nistp384", "kex: algorithm: ecdh-sha2-nistp384"),
+        ("HostKeyAlgorithms=rsa-sha2-256", "kex: host key algorithm: rsa-sha2-256"),
+    ] {
+        let site = Site::new();
+        site.keygen("host_rsa", "rsa");
+        let key = format!("HostKey={}", site.path("host_rsa").display());
+        let server = site.serve(&[setting, &key]);
+        let text = talk(&server, &[]);
+        assert!(text.contains(want), "{setting}: {text}");
+    }
+    let server = Server::start(&["Ciphers=aes128-ctr", "MACs=hmac-sha2-512-etm@openssh.com"]);
+    let text = talk(&server, &[]);
+    assert!(text.contains("MAC: hmac-sha2-512-etm@openssh.com"), "{text}");
+    let text = talk(&server, &["Ciphers=aes256-gcm@openssh.com"]);
+    assert!(text.contains("no matching cipher found"), "{text}");
+    server.wait_for_log("no common cipher");
+}
+
+/// Effect of RekeyLimit.
+#[test]
+fn keys_are_renewed_after_as_much_as_configured() {
+    for (limit, many) in [("1M", true), ("1G", false)] {
+        let server = Server::start(&[&format!("RekeyLimit={limit}")]);
+        let output = server.ssh(&["LogLevel=DEBUG1"], "head -c 8M /dev/zero").output().unwrap();
+        assert_eq!(output.stdout.len(), 8 << 20);
+        let count = stderr(&output).matches("SSH2_MSG_NEWKEYS received").count();
+        assert_eq!(count > 4, many, "{limit}: {count} exchanges");
+    }
+}
+
+/// Effect of ClientAliveInterval and ClientAliveCountMax.
+#[test]
+fn a_client_that_shows_no_sign_of_life_is_given_up() {
+    let server = Server::start(&["ClientAliveInterval=1", "ClientAliveCountMax=2"]);
+    let mut ssh = server.ssh(&[], "echo ready; cat").stdin(Stdio::piped()).spawn().unwrap();
+    let mut ready = [0; 6];
+    ssh.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    // A living one answers.
+    std::thread::sleep(std::time::Duration::from_millis(3500));
+    assert_eq!(server.sessions().len(), 1, "{}", server.log());
+    common::kill("STOP", ssh.id());
+    until("the session to end", || server.sessions().is_empty(), || server.log());
+    server.wait_for_log("no answer from the other side for 2 s");
+    ssh.kill().unwrap();
+    ssh.wait().unwrap();
+}
+
+/// Effect of MaxWindow.
+#[test]
+fn no_window_is_larger_than_configured() {
+    let server = Server::start(&["MaxWindow=300K"]);
+    let text = talk(&server, &[]);
+    assert!(text.contains("rwindow 307200"), "{text}");
+    let mut ssh = server.ssh(&[], "sleep 1; cat | wc -c").stdin(Stdio::piped()).spawn().unwrap();
+    ssh.stdin.take().unwrap().write_all(&noise(4 << 20)).unwrap();
+    assert_eq!(read_all(ssh.stdout.take().unwrap()), b"4194304\n");
+    assert!(ssh.wait().unwrap().success());
+}
+
+/// Effect of CryptoWorkers.
+#[test]
+fn as_many_threads_seal_and_open_as_configured() {
+    let count = |workers: &str| {
+        let server = Server::start(&[&format!("CryptoWorkers={workers}")]);
+        let command = "ls /proc/$PPID/task | wc -l";
+        let threads: usize = stdout(&server.run(command)).trim().parse().unwrap();
+        let sent = noise(5 << 20);
+        let mut ssh = server.ssh(&[], "cat").stdin(Stdio::piped()).spawn().unwrap();
+        let (mut stdin, stdout) = (ssh.stdin.take().unwrap(), ssh.stdout.take().unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                stdin.write_all(&sent).unwrap();
+                drop(stdin);
+            });
+            assert!(read_all(stdout) == sent);
+        });
+        assert!(ssh.wait().unwrap().success());
+        threads
+    };
+    assert_eq!(count("3"), count("0") + 3);
+}
+
+/// Effect of UseDNS: names in `from=` are those that lead back to the address.
+#[test]
+fn names_count_only_where_they_are_looked_up() {
+    let hosts = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+    let first = hosts.lines().find(|line| line.starts_with("127.0.0.1"));
+    if first.and_then(|line| line.split_whitespace().nth(1)) != Some("localhost") {
+        eprintln!("skipped: 127.0.0.1 is not localhost here");
+        return;
+    }
+    let server = Server::with_key_options("from=\"localhost\"", &["UseDNS=yes"]);
+    server.assert_serves();
+    let server = Server::with_key_options("from=\"localhost\"", &["UseDNS=no"]);
+    assert!(!server.run("true").status.success());
+}
+
+/// Effect of LogLevel.
+#[test]
+fn nothing_is_logged_when_quiet() {
+    let site = Site::new();
+    let log = std::fs::File::create(site.path("log")).unwrap();
+    let child = site.lhsshd(&["LogLevel=QUIET"]).arg("-D").stderr(log).spawn().unwrap();
+    let server = Server { site, child };
+    let port = server.site.port;
+    until("the port", || TcpStream::connect(("127.0.0.1", port)).is_ok(), String::new);
+    assert!(server.run("true").status.success());
+    assert_eq!(server.log(), "");
+}
