@@ -51,9 +51,34 @@ impl Meter {
         self.asked
     }
 
+    /// Nobody could start the rekey that was asked for: another one was running.
+    pub(crate) fn ask_again(&mut self) {
+        self.asked = false;
+    }
+
     /// How long until the key is too old.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let most = self.limit.time.filter(|_| !self.asked)?;
         Some(most.saturating_sub(self.since.elapsed()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crypt::Cipher;
+
+    /// A key may be used up before the peer's NEWKEYS of the exchange that brought it is in; the
+    /// rekey cannot start then, and must not be forgotten.
+    #[test]
+    fn a_rekey_that_became_due_during_another_is_asked_for_again() {
+        let mut meter = Meter::new();
+        meter.set_limit(RekeyLimit { bytes: Some(100), time: None });
+        meter.renew(Protection::new(Cipher::Aes128Gcm, None).unwrap());
+        meter.count(100, 1);
+        assert!(meter.is_due());
+        assert!(!meter.is_due(), "once is enough while it runs");
+        meter.ask_again();
+        assert!(meter.is_due());
     }
 }

@@ -273,7 +273,6 @@ impl<P: Program> Rx<P> {
         for effect in std::mem::take(&mut self.outbox.effects) {
             if let Effect::OpenWith(new) = effect {
                 self.receiver.rekey(&new)?;
-                self.session.exchanged();
             }
         }
         let mut events: VecDeque<Event> = std::mem::take(&mut self.outbox.events).into();

@@ -25,6 +25,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Most data the peer may put into one message: larger than the 32 KiB most send costs nothing.
 pub(crate) const MAX_DATA: u32 = 128 * 1024;
 
+/// Whether a key exchange is running, from our KEXINIT to the peer's NEWKEYS: meanwhile packets
+/// are opened one by one.
+#[derive(Debug, Default)]
+struct Exchange(AtomicBool);
+
+impl Exchange {
+    /// To be told in the machine's order, so under its lock: another thread may start the next
+    /// exchange as soon as this one is over.
+    fn follow(&self, effect: &Effect) {
+        match effect {
+            Effect::Fence => self.0.store(true, Ordering::SeqCst),
+            Effect::OpenWith(_) => self.0.store(false, Ordering::SeqCst),
+            Effect::Send(_) | Effect::SealWith(_) => {}
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
 pub(crate) struct Shared {
     tx: Arc<Tx>,
     fd: Arc<Fd>,
@@ -32,8 +53,7 @@ pub(crate) struct Shared {
     senders: Lock<Vec<Arc<Sender>>>,
     /// Events of calls made outside the receiving thread.
     pub(crate) late: Lock<Vec<Event>>,
-    /// From our KEXINIT to the peer's NEWKEYS: packets are opened one by one.
-    exchanging: AtomicBool,
+    exchange: Exchange,
     workers: Option<Workers>,
     sent: AtomicU64,
 }
@@ -71,7 +91,7 @@ impl Session {
             connection: Lock::new(connection),
             senders: Lock::new(Vec::new()),
             late: Lock::new(Vec::new()),
-            exchanging: AtomicBool::new(false),
+            exchange: Exchange::default(),
             workers,
             sent: AtomicU64::new(0),
         };
@@ -127,28 +147,25 @@ impl Session {
     }
 
     fn carry_out(&self, effect: Effect) -> Result<Option<Effect>, Error> {
+        self.0.exchange.follow(&effect);
         match effect {
-            Effect::Fence => {
-                self.0.exchanging.store(true, Ordering::SeqCst);
-                self.tx().fence();
-            }
+            Effect::Fence => self.tx().fence(),
             Effect::Send(payload) => self.tx().message(&payload)?,
             Effect::SealWith(new) => {
                 self.tx().rekey(&new)?;
             }
-            keys @ Effect::OpenWith(_) => return Ok(Some(keys)),
+            keys @ Effect::OpenWith(_) => {
+                // What became due while the exchange ran was not started: ask again.
+                self.tx().exchanged();
+                return Ok(Some(keys));
+            }
         }
         Ok(None)
     }
 
     /// Whether a key exchange is running: what comes may need a key that is not there yet.
     pub(crate) fn is_exchanging(&self) -> bool {
-        self.0.exchanging.load(Ordering::SeqCst)
-    }
-
-    /// The peer's NEWKEYS was handled.
-    pub(crate) fn exchanged(&self) {
-        self.0.exchanging.store(false, Ordering::SeqCst);
+        self.0.exchange.is_running()
     }
 
     /// Bytes of channel data that sources have handed over so far.
@@ -248,4 +265,29 @@ pub(crate) fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<(),
         .spawn(f)
         .map(drop)
         .map_err(|e| Error::Local("start a thread", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crypt::{Cipher, Direction, Hash, KeyMaterial, Protection};
+    use proto::NewKeys;
+
+    /// A source may ask for the next rekey between the peer's NEWKEYS and the receiving thread's
+    /// next packet; packets after that one's NEWKEYS must not be framed under the keys before.
+    #[test]
+    fn an_exchange_that_starts_as_the_last_one_ends_is_running() {
+        let protection = Protection::new(Cipher::Aes128Gcm, None).unwrap();
+        let direction = Direction::ClientToServer;
+        let material =
+            KeyMaterial::derive(Hash::Sha256, b"k", b"hash", b"id", direction, protection);
+        let new = Box::new(NewKeys { protection, material, reset_seq: true });
+        let exchange = Exchange::default();
+        for effect in [Effect::Fence, Effect::Send(vec![21]), Effect::OpenWith(new)] {
+            exchange.follow(&effect);
+        }
+        assert!(!exchange.is_running());
+        exchange.follow(&Effect::Fence);
+        assert!(exchange.is_running());
+    }
 }

@@ -230,6 +230,11 @@ impl<W: Wire> Tx<W> {
         Ok(())
     }
 
+    /// A key exchange is over: one that became due while it ran may be started now.
+    pub(crate) fn exchanged(&self) {
+        self.order.lock().meter.ask_again();
+    }
+
     /// How long and how much a key may serve.
     pub(crate) fn set_rekey_limit(&self, limit: RekeyLimit) {
         self.order.lock().meter.set_limit(limit);
