@@ -250,6 +250,7 @@ impl Routes {
         self.end(id);
         if let Some(route) = self.find(id) {
             route.closed = true;
+            route.flows().into_iter().for_each(|flow| flow.sink.want_no_more());
         }
     }
 
@@ -273,5 +274,33 @@ impl Routes {
 
     pub(crate) fn totals(&self) -> Totals {
         self.totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fd::Fd;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use wire::Writer;
+
+    /// C4: data may come before anything runs that could take it.
+    #[test]
+    fn c4_a_channel_that_closes_before_anything_runs_leaves_no_memory() {
+        let message = Writer::message(wire::msg::CHANNEL_DATA).u32(7).string([1; 1000]).take();
+        let mut slab = Slab::new();
+        slab.room()[..message.len()].copy_from_slice(&message);
+        let mut routes = Routes::new(Rule::bulk(1 << 20));
+        routes.open(LocalId(7), 0, 1 << 20);
+        routes.data(&message, 0).unwrap();
+        routes.write_runs(&slab, Instant::now());
+        assert!(routes.is_waiting());
+        routes.close(LocalId(7));
+        let (_peer, ours) = UnixStream::pair().unwrap();
+        let mut receiver = Receiver::new(std::sync::Arc::new(Fd::from(OwnedFd::from(ours))), 1000);
+        routes.drain(&mut receiver, Instant::now());
+        assert!(!routes.is_waiting());
+        assert!(routes.list.is_empty());
     }
 }

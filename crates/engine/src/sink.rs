@@ -201,6 +201,14 @@ impl Sink {
         }
     }
 
+    /// Nothing will be attached any more: what waits for it is dropped (invariant C4).
+    pub(crate) fn want_no_more(&mut self) {
+        if matches!(self.out, Out::Pending) {
+            self.out = Out::Discard;
+            self.queue.clear();
+        }
+    }
+
     fn close(&mut self) {
         if matches!(self.out, Out::Fd(_)) {
             self.out = Out::Discard;
