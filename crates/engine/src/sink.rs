@@ -103,17 +103,24 @@ impl Sink {
     /// Keeps what [`Sink::offer`] left over: `ranges` after the first `taken` bytes.
     pub(crate) fn hold(&mut self, slab: &Keep<'_>, ranges: &[Range<usize>], taken: usize) {
         let mut skip = taken;
-        for range in ranges {
+        let left = ranges.iter().filter_map(|range| {
             let passed = skip.min(range.len());
             skip -= passed;
             let left = range.start + passed..range.end;
-            if left.is_empty() {
-                continue;
+            (!left.is_empty()).then_some(left)
+        });
+        match slab {
+            Keep::Shared(slab) => {
+                self.queue.extend(left.map(|left| Held::Slab(Arc::clone(slab), left)));
             }
-            self.queue.push_back(match slab {
-                Keep::Shared(slab) => Held::Slab(Arc::clone(slab), left),
-                Keep::Copied(slab) => Held::Bytes(slab.bytes(&left).into(), 0),
-            });
+            // In one piece: packets of one byte each must not cost a hundred each.
+            Keep::Copied(slab) => {
+                let mut bytes = Vec::new();
+                left.for_each(|left| bytes.extend_from_slice(slab.bytes(&left)));
+                if !bytes.is_empty() {
+                    self.queue.push_back(Held::Bytes(bytes.into_boxed_slice(), 0));
+                }
+            }
         }
     }
 
@@ -240,4 +247,19 @@ pub(crate) enum Keep<'a> {
 /// Whether leftovers of this many bytes need the slab itself.
 pub(crate) fn needs_slab(bytes: usize) -> bool {
     !worth_copying(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_pieces_that_wait_are_kept_in_one() {
+        let mut slab = Slab::new();
+        slab.room()[..6].copy_from_slice(b"abcdef");
+        let mut sink = Sink::pending();
+        sink.hold(&Keep::Copied(&slab), &[0..2, 2..3, 4..4, 5..6], 1);
+        assert_eq!(sink.queue.len(), 1);
+        assert_eq!(sink.queue[0].bytes(), b"bcf");
+    }
 }
