@@ -354,7 +354,8 @@ impl<P: Program> Rx<P> {
             for (place, field) in fields.chunks_exact_mut(4).zip([remote, bytes]) {
                 place.copy_from_slice(&field.to_be_bytes());
             }
-            if !self.session.tx().message_unless_fenced(&message)? {
+            let Some(sender) = self.session.sender(id) else { continue };
+            if !self.session.tx().message_unless_fenced(&message, || !sender.is_over())? {
                 // During a key exchange the state machine keeps it until it may leave.
                 self.session.stage_call(&mut self.outbox, |connection, out| {
                     connection.credit(id, bytes, out)

@@ -21,6 +21,7 @@ use proto::channel::{Grant, LocalId};
 use proto::window::Rule;
 use proto::{Connection, Effect, Event, Outbox, RekeyLimit};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use wire::msg;
 
 /// Most data the peer may put into one message: larger than the 32 KiB most send costs nothing.
 pub(crate) const MAX_DATA: u32 = 128 * 1024;
@@ -150,7 +151,14 @@ impl Session {
         self.0.exchange.follow(&effect);
         match effect {
             Effect::Fence => self.tx().fence(),
-            Effect::Send(payload) => self.tx().message(&payload)?,
+            Effect::Send(payload) => {
+                if payload.first() == Some(&msg::CHANNEL_CLOSE) {
+                    // Before it is staged: what asks now is staged before it, or not at all.
+                    let senders = self.0.senders.lock();
+                    senders.iter().filter(|s| s.is_closed_by(&payload)).for_each(|s| s.finish());
+                }
+                self.tx().message(&payload)?;
+            }
             Effect::SealWith(new) => {
                 self.tx().rekey(&new)?;
             }

@@ -17,6 +17,7 @@ use packet::layout::DATA;
 use proto::channel::{Grant, LocalId};
 use proto::window;
 use std::io::{self, IoSliceMut};
+use wire::msg;
 
 /// A whole batch of full packets.
 const BATCH: usize = SLOTS * DATA;
@@ -44,7 +45,10 @@ pub enum SourceEnd {
 
 struct Credit {
     window: window::Send,
+    /// Sources are to stop.
     closed: bool,
+    /// Our CLOSE is about to be staged, or was: nothing of ours may follow.
+    over: bool,
 }
 
 /// The peer's side of a channel, as sources see it: how much it still takes.
@@ -62,7 +66,11 @@ impl Sender {
             id,
             remote: grant.remote,
             max_packet: usize::try_from(grant.max_packet).unwrap_or(DATA).min(DATA),
-            credit: Lock::new(Credit { window: window::Send::new(grant.window), closed: false }),
+            credit: Lock::new(Credit {
+                window: window::Send::new(grant.window),
+                closed: false,
+                over: false,
+            }),
             changed: Signal::new(),
         }
     }
@@ -78,6 +86,22 @@ impl Sender {
     pub(crate) fn close(&self) {
         self.credit.lock().closed = true;
         self.changed.notify_all();
+    }
+
+    /// Our CLOSE comes next: no WINDOW_ADJUST either may follow it (RFC 4254 section 5.3).
+    pub(crate) fn finish(&self) {
+        self.credit.lock().over = true;
+        self.close();
+    }
+
+    /// Whether our CLOSE was staged.
+    pub(crate) fn is_over(&self) -> bool {
+        self.credit.lock().over
+    }
+
+    /// Whether `message` is our CLOSE of this channel.
+    pub(crate) fn is_closed_by(&self, message: &[u8]) -> bool {
+        message.split_first() == Some((&msg::CHANNEL_CLOSE, &self.remote.to_be_bytes()[..]))
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -164,5 +188,26 @@ fn read(source: &Source, areas: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
             areas.iter_mut().for_each(|area| area.fill(0));
             Ok(areas.iter().map(|area| area.len()).sum())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Writer;
+
+    #[test]
+    fn nothing_follows_our_close_of_a_channel() {
+        let grant = Grant { remote: 7, max_packet: 1000, window: 1000 };
+        let sender = Sender::new(LocalId(3), grant);
+        let close = |id: u32| Writer::message(msg::CHANNEL_CLOSE).u32(id).take();
+        assert!(sender.is_closed_by(&close(7)));
+        assert!(!sender.is_closed_by(&close(3)));
+        assert!(!sender.is_closed_by(&Writer::message(msg::CHANNEL_EOF).u32(7).take()));
+        sender.close();
+        assert!(!sender.is_over(), "a peer that wants no more of our data still gets credit");
+        sender.finish();
+        assert!(sender.is_over() && sender.is_closed());
+        assert_eq!(sender.take(1), None);
     }
 }

@@ -173,14 +173,22 @@ impl<W: Wire> Tx<W> {
         self.seal(ticket, batch)
     }
 
-    /// Stages one message unless a key exchange is running; whether it was.
-    pub(crate) fn message_unless_fenced(&self, payload: &[u8]) -> Result<bool, Error> {
+    /// Stages one message unless a key exchange is running; whether it need not be thought of any
+    /// more. One that is not `wanted` any more, asked in the same breath, is dropped.
+    pub(crate) fn message_unless_fenced(
+        &self,
+        payload: &[u8],
+        wanted: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
         let mut batch = self.pool.small(payload);
         let ticket = {
             let mut order = self.order.lock();
             order.check()?;
             if order.fenced {
                 return Ok(false);
+            }
+            if !wanted() {
+                return Ok(true);
             }
             order.stamp(&mut batch)
         };
