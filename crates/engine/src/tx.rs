@@ -23,6 +23,10 @@ use std::io::{self, IoSlice};
 /// Batches between stage and socket. More than the pool holds, so bulk never waits here.
 const RING: usize = 64;
 
+/// Most memory of messages that wait for the socket. Every peer reads while it sends; one that
+/// asks and asks and does not read the answers must not fill our memory.
+const BACKLOG: usize = 8 << 20;
+
 /// A place in the order queue, and the key the batch in it is to be sealed under.
 pub(crate) struct Ticket {
     place: u64,
@@ -38,6 +42,8 @@ struct Order {
     meter: Meter,
     ring: VecDeque<Option<Batch>>,
     head: u64,
+    /// Memory of the messages in the ring.
+    backlog: usize,
     broken: Option<io::ErrorKind>,
 }
 
@@ -51,6 +57,17 @@ impl Order {
         self.push(None)
     }
 
+    /// The same for a message, which nothing holds back.
+    fn stamp_message(&mut self, batch: &mut Batch) -> Result<Ticket, Error> {
+        self.check()?;
+        let backlog = self.backlog + batch.memory();
+        if backlog > BACKLOG {
+            return Err(unread());
+        }
+        self.backlog = backlog;
+        Ok(self.stamp(batch))
+    }
+
     fn push(&mut self, batch: Option<Batch>) -> Ticket {
         let place = self.head + self.ring.len() as u64;
         self.ring.push_back(batch);
@@ -61,6 +78,9 @@ impl Order {
         let batch = self.ring.front_mut()?.take()?;
         self.ring.pop_front();
         self.head += 1;
+        if !batch.is_bulk() {
+            self.backlog = self.backlog.saturating_sub(batch.memory());
+        }
         Some(batch)
     }
 }
@@ -123,6 +143,7 @@ impl<W: Wire> Tx<W> {
                 meter: Meter::new(),
                 ring: VecDeque::with_capacity(RING),
                 head: 0,
+                backlog: 0,
                 broken: None,
             }),
             moved: Signal::new(),
@@ -161,15 +182,11 @@ impl<W: Wire> Tx<W> {
         Ok(Some((ticket, due)))
     }
 
-    /// Stages and seals one message; never waits. During a key exchange the state machine holds
+    /// Stages and seals one message; never waits, and fails when too many wait already. During a key exchange the state machine holds
     /// back what may not leave, so the fence is not asked here.
     pub(crate) fn message(&self, payload: &[u8]) -> Result<(), Error> {
         let mut batch = Batch::message(payload);
-        let ticket = {
-            let mut order = self.order.lock();
-            order.check()?;
-            order.stamp(&mut batch)
-        };
+        let ticket = self.order.lock().stamp_message(&mut batch)?;
         self.seal(ticket, batch)
     }
 
@@ -190,7 +207,7 @@ impl<W: Wire> Tx<W> {
             if !wanted() {
                 return Ok(true);
             }
-            order.stamp(&mut batch)
+            order.stamp_message(&mut batch)?
         };
         self.seal(ticket, batch)?;
         Ok(true)
@@ -385,6 +402,49 @@ impl Order {
     }
 }
 
+fn unread() -> Error {
+    let what = "peer does not read the answers to what it asks";
+    Error::Protocol(proto::Misbehaved::Upper(what.to_owned()).into())
+}
+
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests {
+    use super::*;
+
+    /// Takes nothing until it is told to.
+    struct Stuck(std::sync::atomic::AtomicBool);
+
+    impl Wire for Stuck {
+        fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+            Ok(slices.iter().map(|slice| slice.len()).sum())
+        }
+
+        fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+            let stuck = self.0.load(std::sync::atomic::Ordering::SeqCst);
+            if stuck { Ok(None) } else { self.write(slices).map(Some) }
+        }
+    }
+
+    /// B7 after login: a peer that asks and does not read the answers.
+    #[test]
+    fn b7_answers_that_nobody_reads_are_bounded() {
+        let wire = Arc::new(Stuck(true.into()));
+        let tx = Tx::new(Arc::clone(&wire));
+        let answer = [wire::msg::PONG; 1000];
+        let sent = (0..).take_while(|_| {
+            let staged = tx.message(&answer);
+            tx.flush(Flush::Now).unwrap();
+            staged.is_ok()
+        });
+        assert!((BACKLOG / 2000..BACKLOG / 1000).contains(&sent.count()));
+        wire.0.store(false, std::sync::atomic::Ordering::SeqCst);
+        tx.flush(Flush::Now).unwrap();
+        assert_eq!(tx.order.lock().backlog, 0);
+        tx.message(&answer).unwrap();
+    }
+}

@@ -95,6 +95,11 @@ impl Batch {
         self.packets.capacity() >= SLOTS
     }
 
+    /// Bytes of memory behind the batch.
+    pub fn memory(&self) -> usize {
+        self.memory.len()
+    }
+
     /// Bytes of the sealed batch on the wire.
     pub fn sealed_len(&self) -> usize {
         self.packets.iter().map(|p| p.end - (p.start - HEAD)).sum()
