@@ -33,6 +33,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// The words for the peer: nothing of what is only our own business.
+    pub fn for_peer(&self) -> String {
+        match self {
+            Self::Protocol(error) => error.for_peer(),
+            Self::Crypt(_) | Self::Local(..) => "internal error".to_owned(),
+            _ => self.to_string(),
+        }
+    }
+
     /// What the peer is told; `None` when it cannot hear it any more.
     pub fn disconnect_code(&self) -> Option<Disconnect> {
         match self {

@@ -484,7 +484,7 @@ impl<P: Program> Rx<P> {
     /// Tells the peer why, as far as it can still hear.
     fn say_goodbye(&mut self, error: &Error) {
         if let Some(code) = error.disconnect_code() {
-            let text = error.to_string();
+            let text = error.for_peer();
             let _ = self.session.stage_call(&mut self.outbox, |connection, out| {
                 connection.disconnect(code, &text, out);
                 Ok(())

@@ -28,6 +28,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// The words for the peer: those for the user, but for what is only our own business, such as
+    /// paths, and which keys we know for a host.
+    pub fn for_peer(&self) -> String {
+        match self {
+            Self::HostKey(_) => "host key not accepted".to_owned(),
+            Self::Local(_) => "internal error".to_owned(),
+            _ => self.to_string(),
+        }
+    }
+
     /// The reason code that the peer is told (RFC 4250 section 4.2.2).
     pub fn disconnect_code(&self) -> Disconnect {
         match self {
@@ -131,6 +141,17 @@ mod tests {
         let mismatch = Mismatch { what: "cipher", who: Role::Server, offered: "a,b".to_owned() };
         assert_eq!(mismatch.to_string(), "no common cipher: server offers a, b only");
         assert_eq!(Error::from(mismatch).disconnect_code(), Disconnect::KeyExchangeFailed);
+    }
+
+    /// A host that is not the one it should be learns neither our paths nor the key we expected.
+    #[test]
+    fn a_peer_is_not_told_what_we_know() {
+        let why = "known is SHA256:abc (/home/me/.ssh/known_hosts:3)".to_owned();
+        for error in [Error::HostKey(why.clone()), Error::Local(why)] {
+            assert!(error.to_string().contains("known_hosts"));
+            assert!(!error.for_peer().contains("known"), "{}", error.for_peer());
+        }
+        assert_eq!(Error::from(Misbehaved::ExtInfo).for_peer(), Misbehaved::ExtInfo.to_string());
     }
 
     #[test]

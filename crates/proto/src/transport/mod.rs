@@ -228,7 +228,7 @@ impl Transport {
 
     /// DISCONNECT because of an error of this machine or of a layer above.
     pub fn fail(&mut self, error: &Error, out: &mut Outbox) {
-        self.disconnect(error.disconnect_code(), &error.to_string(), out);
+        self.disconnect(error.disconnect_code(), &error.for_peer(), out);
     }
 
     /// The user is there: the connection protocol may begin. Called by the auth machines: on the
