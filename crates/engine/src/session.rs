@@ -188,9 +188,7 @@ impl Session {
     /// Sends one bulk batch, sealed here or by a worker, unless its channel was closed meanwhile;
     /// whether it was sent.
     pub(crate) fn send(&self, sender: &Sender, mut batch: Batch) -> Result<bool, Error> {
-        // Asked for while an exchange is still running, a rekey would be forgotten.
-        let may_rekey = !self.is_exchanging();
-        let staged = self.tx().stage(&mut batch, may_rekey, || !sender.is_closed())?;
+        let staged = self.tx().stage(&mut batch, || !sender.is_closed())?;
         let Some((ticket, rekey_due)) = staged else {
             self.tx().pool().put(batch);
             return Ok(false);

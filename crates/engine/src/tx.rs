@@ -161,12 +161,11 @@ impl<W: Wire> Tx<W> {
 
     /// Gives a bulk batch its numbers; waits while a key exchange holds bulk back. The second
     /// value says that the key has now sealed as much as it should: start a rekey, which is asked
-    /// for once and only if it may be. `None` if the batch is not `wanted` any more, asked in the
-    /// same breath: nothing follows a channel's CLOSE.
+    /// for once per exchange. `None` if the batch is not `wanted` any more, asked in the same
+    /// breath: nothing follows a channel's CLOSE.
     pub(crate) fn stage(
         &self,
         batch: &mut Batch,
-        may_rekey: bool,
         wanted: impl Fn() -> bool,
     ) -> Result<Option<(Ticket, bool)>, Error> {
         let order = self.order.lock();
@@ -178,7 +177,7 @@ impl<W: Wire> Tx<W> {
         }
         let ticket = order.stamp(batch);
         order.meter.count(batch.payload(), batch.len() as u64);
-        let due = may_rekey && order.meter.is_due();
+        let due = order.meter.is_due();
         Ok(Some((ticket, due)))
     }
 

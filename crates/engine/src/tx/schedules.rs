@@ -89,7 +89,7 @@ fn bulk(tx: &Sending, source: u8, number: u8) -> Option<Batch> {
 fn source(tx: &Sending, source: u8, seal: impl Fn(Ticket, Batch)) -> Option<()> {
     for number in 0..BATCHES {
         let mut batch = bulk(tx, source, number)?;
-        let (ticket, _) = tx.stage(&mut batch, true, || true).ok()??;
+        let (ticket, _) = tx.stage(&mut batch, || true).ok()??;
         seal(ticket, batch);
     }
     Some(())
@@ -260,7 +260,7 @@ fn whoever_waits_returns_when_the_connection_ends() {
             threads.push(thread::spawn(move || {
                 let kept: Vec<_> = (0..4).map_while(|number| bulk(&tx, id, number)).collect();
                 let mut batch = Batch::message(&[msg::CHANNEL_DATA]);
-                assert!(tx.stage(&mut batch, true, || true).is_err(), "{} batches", kept.len());
+                assert!(tx.stage(&mut batch, || true).is_err(), "{} batches", kept.len());
             }));
         }
         let writer = Arc::clone(&tx);
