@@ -8,7 +8,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most we write at once to something that can neither say how much room it has nor be asked
 /// not to wait: POSIX lets a pipe that polls writable take this much.
@@ -143,6 +143,19 @@ impl Fd {
                 return Ok(n);
             }
             self.wait(PollFlags::OUT, None)?;
+        }
+    }
+
+    /// Writes all of `slices` or as much as one call takes, waiting for room until the deadline.
+    pub fn write_by(&self, slices: &[IoSlice<'_>], deadline: Instant) -> io::Result<usize> {
+        loop {
+            if let Some(n) = self.write_now(slices)? {
+                return Ok(n);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !self.wait(PollFlags::OUT, Some(left))? {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use crate::tune::Tune;
 use crate::tx::{Flush, Tx};
 use packet::layout::MAX_PACKET;
 use proto::{Connection, Effect, Ident, Outbox, Role, ident};
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,6 +23,8 @@ const MAX_EARLY_PACKET: u32 = 64 * 1024;
 pub struct Link {
     tx: Arc<Tx>,
     receiver: Receiver,
+    /// When something came last.
+    heard: Instant,
 }
 
 impl Link {
@@ -38,7 +41,11 @@ impl Link {
     }
 
     fn over(read: Arc<Fd>, write: Arc<Fd>) -> Self {
-        Self { tx: Arc::new(Tx::new(write)), receiver: Receiver::new(read, MAX_EARLY_PACKET) }
+        Self {
+            tx: Arc::new(Tx::new(write)),
+            receiver: Receiver::new(read, MAX_EARLY_PACKET),
+            heard: Instant::now(),
+        }
     }
 
     /// The descriptor.
@@ -52,8 +59,13 @@ impl Link {
         self.tx.raw(bytes);
     }
 
-    /// Carries out what the machines ask for; small messages leave in one segment.
-    pub fn carry_out(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
+    /// Carries out what the machines ask for; small messages leave in one segment. A peer that
+    /// does not read cannot hold us up beyond the deadline.
+    pub fn carry_out(
+        &mut self,
+        outbox: &mut Outbox,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
         for effect in std::mem::take(&mut outbox.effects) {
             match effect {
                 // One thread: nothing else could be staged meanwhile.
@@ -67,7 +79,16 @@ impl Link {
                 }
             }
         }
-        self.tx.flush(Flush::Wait)
+        self.flush(deadline)
+    }
+
+    fn flush(&mut self, deadline: Option<Instant>) -> Result<(), Error> {
+        match self.tx.flush(deadline.map_or(Flush::Wait, Flush::Until)) {
+            Err(Error::Local(_, e)) if e.kind() == io::ErrorKind::TimedOut => {
+                Err(Error::Timeout(self.heard.elapsed()))
+            }
+            done => done,
+        }
     }
 
     /// The peer's identification (RFC 4253 section 4.2, B8).
@@ -106,12 +127,12 @@ impl Link {
     }
 
     fn fill(&mut self, deadline: Option<Instant>) -> Result<(), Error> {
-        let started = Instant::now();
-        let left = deadline.map(|at| at.saturating_duration_since(started));
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if self.receiver.fill(left.map_or(Wait::Forever, Wait::For))? {
+            self.heard = Instant::now();
             Ok(())
         } else {
-            Err(Error::Timeout(left.unwrap_or_default()))
+            Err(Error::Timeout(self.heard.elapsed()))
         }
     }
 
@@ -134,5 +155,24 @@ impl Link {
         let (session, receiver) = Session::start(self, connection, plan)?;
         let rx = Rx::new(session.clone(), receiver, Routes::new(rule), tune, alive, program);
         Ok((session, rx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    /// LoginGraceTime holds for a peer that asks (PING) and does not read the answers, too.
+    #[test]
+    fn b7_a_peer_that_does_not_read_cannot_hold_us_beyond_the_deadline() {
+        let (_peer, ours) = UnixStream::pair().unwrap();
+        let mut link = Link::new(Fd::from(OwnedFd::from(ours)));
+        link.raw(&vec![0; 4 << 20]);
+        let deadline = Some(Instant::now() + Duration::from_millis(50));
+        let end = link.carry_out(&mut Outbox::new(), deadline);
+        assert!(matches!(end, Err(Error::Timeout(_))), "{end:?}");
     }
 }

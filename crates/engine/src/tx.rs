@@ -19,6 +19,7 @@ use packet::{Batch, SealKey, Stamp, batch::SLOTS};
 use proto::{NewKeys, RekeyLimit};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::time::Instant;
 
 /// Batches between stage and socket. More than the pool holds, so bulk never waits here.
 const RING: usize = 64;
@@ -97,6 +98,8 @@ struct Writer {
 pub(crate) enum Flush {
     /// The caller may wait for the socket.
     Wait,
+    /// The same, but not beyond this.
+    Until(Instant),
     /// The caller must go on receiving; the tx thread finishes.
     Now,
 }
@@ -105,6 +108,8 @@ pub(crate) enum Flush {
 pub(crate) trait Wire {
     /// [`Fd::write`].
     fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+    /// [`Fd::write_by`].
+    fn write_by(&self, slices: &[IoSlice<'_>], deadline: Instant) -> io::Result<usize>;
     /// [`Fd::write_now`].
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>>;
 }
@@ -112,6 +117,10 @@ pub(crate) trait Wire {
 impl Wire for Fd {
     fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         Fd::write(self, slices)
+    }
+
+    fn write_by(&self, slices: &[IoSlice<'_>], deadline: Instant) -> io::Result<usize> {
+        Fd::write_by(self, slices, deadline)
     }
 
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
@@ -332,6 +341,7 @@ impl<W: Wire> Tx<W> {
             let slices = slices.get(..count).unwrap_or_default();
             match flush {
                 Flush::Wait => Some(self.wire.write(slices)?),
+                Flush::Until(deadline) => Some(self.wire.write_by(slices, deadline)?),
                 Flush::Now => self.wire.write_now(slices)?,
             }
         };
@@ -421,6 +431,10 @@ mod tests {
     impl Wire for Stuck {
         fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
             Ok(slices.iter().map(|slice| slice.len()).sum())
+        }
+
+        fn write_by(&self, slices: &[IoSlice<'_>], _: Instant) -> io::Result<usize> {
+            self.write(slices)
         }
 
         fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {

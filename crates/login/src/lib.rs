@@ -96,7 +96,7 @@ impl Login<'_> {
         let mut client = proto::auth::Client::new(transport, user, credentials);
         self.link.raw(&Ident::ours().to_wire());
         client.transport_mut().start(&mut self.outbox)?;
-        self.link.carry_out(&mut self.outbox)?;
+        self.link.carry_out(&mut self.outbox, self.deadline)?;
         let theirs = self.link.identification(Role::Server, self.deadline)?;
         self.log.debug(1, format_args!("remote software version {}", theirs.software()));
         client.transport_mut().identified(theirs);
@@ -104,7 +104,7 @@ impl Login<'_> {
             let (seq, message) = self.link.message(self.deadline)?;
             let step = client.handle(seq, &message, &mut self.outbox)?;
             self.events()?;
-            self.link.carry_out(&mut self.outbox)?;
+            self.link.carry_out(&mut self.outbox, self.deadline)?;
             client = match step {
                 Step::Pending(client) => client,
                 Step::Done(authenticated) => return Ok(authenticated),
@@ -118,7 +118,7 @@ impl Login<'_> {
 
     /// The DISCONNECT that the machines left in the outbox, as far as the peer still listens.
     fn tell_peer(&mut self) {
-        let _ = self.link.carry_out(&mut self.outbox);
+        let _ = self.link.carry_out(&mut self.outbox, self.deadline);
     }
 
     fn events(&mut self) -> Result<(), Error> {

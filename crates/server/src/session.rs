@@ -131,7 +131,7 @@ impl Visit {
         let grace = self.config.login_grace_time;
         let deadline = (!grace.is_zero()).then(|| self.began + grace);
         let mut outbox = Outbox::new();
-        let transport = self.greet(link, &mut outbox)?;
+        let transport = self.greet(link, &mut outbox, deadline)?;
         let theirs = link.identification(Role::Client, deadline)?;
         self.log.debug(format_args!("client is {}", theirs.as_str()));
         let account = Arc::new(Account::current().map_err(Failure::Local)?);
@@ -148,7 +148,7 @@ impl Visit {
             let step = server.handle(seq, &payload, &mut outbox);
             self.note(&mut outbox, &account)?;
             // After an error this is the DISCONNECT, which the client may not wait for.
-            let carried = link.carry_out(&mut outbox);
+            let carried = link.carry_out(&mut outbox, deadline);
             match step.map_err(engine::Error::from)? {
                 Step::Pending(next) => server = next,
                 Step::Done(authenticated) => {
@@ -161,7 +161,12 @@ impl Visit {
     }
 
     /// What can be said without knowing the client.
-    fn greet(&self, link: &mut Link, outbox: &mut Outbox) -> Result<Transport, Failure> {
+    fn greet(
+        &self,
+        link: &mut Link,
+        outbox: &mut Outbox,
+        deadline: Option<Instant>,
+    ) -> Result<Transport, Failure> {
         let keys = HostKeys::find(&self.config.host_keys(), |why| {
             self.log.debug(format_args!("{why}"));
         });
@@ -170,7 +175,7 @@ impl Visit {
         let kex = setup::kex_config(&self.config);
         let mut transport = Transport::server(ours, kex, Arc::new(keys));
         transport.start(outbox).map_err(engine::Error::from)?;
-        link.carry_out(outbox)?;
+        link.carry_out(outbox, deadline)?;
         Ok(transport)
     }
 

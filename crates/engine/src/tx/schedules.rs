@@ -14,6 +14,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::mpsc::{Receiver, channel};
 use shuttle::thread;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::time::Instant;
 use wire::msg;
 
 const SOURCES: u8 = 3;
@@ -46,6 +47,10 @@ impl Wire for Moody {
         self.bytes.lock().extend(flat.take(taken));
         self.more.notify_all();
         Ok(taken)
+    }
+
+    fn write_by(&self, slices: &[IoSlice<'_>], _: Instant) -> io::Result<usize> {
+        self.write(slices)
     }
 
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
