@@ -33,6 +33,8 @@ pub(crate) struct Command {
     /// The peer knows `eow@openssh.com`.
     hears_end_of_write: bool,
     outcome: Outcome,
+    /// The server said that no more output follows.
+    output_ended: bool,
 }
 
 struct Streams {
@@ -73,11 +75,14 @@ impl Command {
             streams: Some(streams),
             hears_end_of_write,
             outcome: Outcome::Unknown,
+            output_ended: false,
         })
     }
 
-    pub(crate) fn outcome(self) -> Outcome {
-        self.outcome
+    /// How the command ended, and whether its output is all there. A status may come before the
+    /// last of the output: the command's pipe, or what it left running, may still hold some.
+    pub(crate) fn outcome(self) -> (Outcome, bool) {
+        (self.outcome, self.output_ended)
     }
 
     /// Requests and the first data leave together: the peer's answer is not waited for.
@@ -136,8 +141,10 @@ impl Program for Command {
             Event::ExitSignal { name, .. } => {
                 self.outcome = Outcome::Killed(login::escaped(&name));
             }
+            Event::Eof { .. } => self.output_ended = true,
             Event::EndOfWrite { id } => port.session().stop_sources(id),
             Event::Closed { id } => {
+                self.output_ended = true;
                 port.session().stop_sources(id);
                 port.call(|connection, out| connection.close(id, out))?;
                 return Ok(Flow::Finish);

@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::command::{Command, Outcome};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use conf::{Client, Level, LogLevel, Supported};
 use engine::{Alive, Plan, Tune, plan};
 use login::{Log, LoggedIn};
@@ -113,21 +113,30 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
             totals.received, totals.written
         ),
     );
-    match (command.outcome(), end) {
-        (Outcome::Exited(status), _) => Ok(u8::try_from(status & 0xff).unwrap_or(FAILED)),
-        (Outcome::Killed(signal), _) => {
-            log.debug(1, format_args!("the command was killed by signal {signal}"));
-            Ok(FAILED)
-        }
-        (Outcome::Failed(error), _) => Err(error),
-        (Outcome::Unknown, Ok(())) => Ok(FAILED),
-        (Outcome::Unknown, Err(error)) => Err(anyhow!(
-            "{}: {error}; {sent} bytes sent, {} bytes received and {} written",
-            conf.host_name,
-            totals.received,
-            totals.written
-        )),
+    let (outcome, output_ended) = command.outcome();
+    if let Outcome::Killed(signal) = &outcome {
+        log.debug(1, format_args!("the command was killed by signal {signal}"));
     }
+    let lost = |error| lost(&error, &conf.host_name, sent, totals.received, totals.written);
+    ending(outcome, output_ended, end.map_err(lost))
+}
+
+/// The exit code. A connection that was lost before the end of the output is a failure, even if
+/// the command's status came in before: the output may lack its end.
+fn ending(outcome: Outcome, output_ended: bool, end: Result<()>) -> Result<u8> {
+    match (outcome, end) {
+        (Outcome::Failed(error), _) => Err(error),
+        (Outcome::Unknown, Err(error)) => Err(error),
+        (Outcome::Exited(_) | Outcome::Killed(_), Err(error)) if !output_ended => Err(error),
+        (Outcome::Exited(status), _) => Ok(u8::try_from(status & 0xff).unwrap_or(FAILED)),
+        (Outcome::Killed(_), _) | (Outcome::Unknown, Ok(())) => Ok(FAILED),
+    }
+}
+
+/// One line on a lost connection. The error may hold text of the server (invariant E2).
+fn lost(error: &engine::Error, host: &str, sent: u64, received: u64, written: u64) -> Error {
+    let error = login::escaped(&error.to_string());
+    anyhow!("{host}: {error}; {sent} bytes sent, {received} bytes received and {written} written")
 }
 
 fn tell_of_login(authenticated: &proto::auth::Authenticated, conf: &Client, log: &Log) {
@@ -181,4 +190,30 @@ fn alive(conf: &Client) -> Option<Alive> {
         interval: conf.server_alive_interval,
         count: conf.server_alive_count_max,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broke() -> Result<()> {
+        Err(anyhow!("connection closed"))
+    }
+
+    #[test]
+    fn a_status_does_not_count_while_output_may_be_missing() {
+        assert!(ending(Outcome::Exited(0), false, broke()).is_err());
+        assert!(ending(Outcome::Killed("TERM".into()), false, broke()).is_err());
+        assert_eq!(ending(Outcome::Exited(3), true, broke()).unwrap(), 3);
+        assert_eq!(ending(Outcome::Exited(3), false, Ok(())).unwrap(), 3);
+        assert!(ending(Outcome::Unknown, true, broke()).is_err());
+    }
+
+    /// E2.
+    #[test]
+    fn a_servers_goodbye_cannot_drive_the_terminal() {
+        let error = engine::Error::Disconnected(2, "\u{1b}[2J".to_owned());
+        let text = lost(&error, "host", 1, 2, 3).to_string();
+        assert!(text.contains("\\u{1b}[2J") && !text.contains('\u{1b}'), "{text}");
+    }
 }
