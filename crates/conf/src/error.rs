@@ -17,7 +17,7 @@ pub enum Error {
     NotYet(Origin, String, &'static str),
     /// A file could not be read.
     #[error("{0}: {1}")]
-    File(String, #[source] io::Error),
+    File(String, io::Error),
     /// A file that others could have written.
     #[error("{0}: bad owner or permissions")]
     Permissions(String),

@@ -53,7 +53,7 @@ fn text(path: &Path, owner: Option<u32>) -> io::Result<String> {
     let mut file = File::open(path)?;
     let meta = file.metadata()?;
     if meta.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
+        return Err(io::Error::other("is a directory"));
     }
     // As OpenSSH: a user's configuration can run commands, so nobody else may write it.
     if owner.is_some_and(|uid| (meta.uid() != uid && meta.uid() != 0) || meta.mode() & 0o022 != 0) {
@@ -61,7 +61,7 @@ fn text(path: &Path, owner: Option<u32>) -> io::Result<String> {
     }
     let mut bytes = Vec::new();
     if (&mut file).take(MAX_SIZE + 1).read_to_end(&mut bytes)? as u64 > MAX_SIZE {
-        return Err(io::ErrorKind::FileTooLarge.into());
+        return Err(io::Error::other("is larger than 16 MiB"));
     }
     // Bytes beyond UTF-8 can only matter inside comments and values that then do not match.
     Ok(String::from_utf8_lossy(&bytes).into_owned())

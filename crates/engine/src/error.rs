@@ -29,7 +29,7 @@ pub enum Error {
     Timeout(std::time::Duration),
     /// The operating system refused: what we did, and why not.
     #[error("{0}: {1}")]
-    Local(&'static str, #[source] io::Error),
+    Local(&'static str, io::Error),
 }
 
 impl Error {

@@ -46,12 +46,12 @@ pub enum Error {
     #[error(transparent)]
     Conf(#[from] conf::Error),
     /// The connection failed, or its peer misbehaved.
-    #[error("{host}{}{source}", if host.is_empty() { "" } else { ": " })]
+    #[error("{host}{}{why}", if host.is_empty() { "" } else { ": " })]
     Engine {
         /// The host, once known.
         host: String,
         /// What failed.
-        source: engine::Error,
+        why: engine::Error,
     },
     /// The server knows none of our keys.
     #[error("{user}@{host}: permission denied ({methods})")]
@@ -66,8 +66,8 @@ pub enum Error {
 }
 
 impl From<engine::Error> for Error {
-    fn from(source: engine::Error) -> Self {
-        Self::Engine { host: String::new(), source }
+    fn from(why: engine::Error) -> Self {
+        Self::Engine { host: String::new(), why }
     }
 }
 
@@ -89,7 +89,7 @@ impl Error {
             Self::Denied { methods, .. } => {
                 Self::Denied { user: at_user.to_owned(), host: at_host.to_owned(), methods }
             }
-            Self::Engine { source, .. } => Self::Engine { host: at_host.to_owned(), source },
+            Self::Engine { why, .. } => Self::Engine { host: at_host.to_owned(), why },
             other => other,
         }
     }
@@ -110,6 +110,26 @@ impl Error {
             }
             Self::Conf(error) => error.hint(),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    /// Programs print an error with its sources: a source that the message has already would be
+    /// said twice.
+    #[test]
+    fn nothing_is_said_twice() {
+        let errors = [
+            Error::from(engine::Error::Closed),
+            Error::from(engine::Error::Local("read", io::ErrorKind::BrokenPipe.into())),
+            Error::from(conf::Error::File("f".to_owned(), io::ErrorKind::NotFound.into())),
+        ];
+        for error in errors {
+            assert!(error.source().is_none(), "{error}");
         }
     }
 }

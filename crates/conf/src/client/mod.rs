@@ -154,7 +154,7 @@ fn read_files(files: &Files, local: &Local) -> Result<Vec<Vec<Item>>, Error> {
     let found = match files {
         Files::None => Vec::new(),
         Files::Only(path) => {
-            let absent = || io::Error::from(io::ErrorKind::NotFound);
+            let absent = || io::Error::other("no such file");
             let items = file::read(path, user)?;
             vec![items.ok_or_else(|| Error::File(path.display().to_string(), absent()))?]
         }

@@ -146,7 +146,7 @@ fn read_file(file: &ConfigFile) -> Result<Vec<Item>, Error> {
         }
         ConfigFile::Standard => Ok(read(Path::new(DEFAULT_FILE))?.unwrap_or_default()),
         ConfigFile::Only(path) => {
-            let absent = || io::Error::from(io::ErrorKind::NotFound);
+            let absent = || io::Error::other("no such file");
             read(path)?.ok_or_else(|| Error::File(path.display().to_string(), absent()))
         }
     }
