@@ -113,9 +113,10 @@ pub(crate) fn command(script: &Script, facts: &Facts<'_>) -> Command {
 fn shell(script: &Script, facts: &Facts<'_>) -> Command {
     let Account { shell, home, .. } = facts.account;
     let name = shell.file_name().unwrap_or(shell.as_os_str());
+    let may = facts.options.user_rc && facts.config.permit_user_rc;
     let rc = if script.subsystem {
         None
-    } else if facts.options.user_rc && home.join(".ssh/rc").is_file() {
+    } else if may && home.join(".ssh/rc").is_file() {
         Some(WITH_RC)
     } else {
         Path::new("/etc/ssh/sshrc").is_file().then_some(WITH_HOST_RC)
@@ -196,9 +197,10 @@ mod tests {
             home: home.path().to_owned(),
             shell: "/bin/sh".into(),
         };
-        let output = |user_rc, subsystem| {
+        let output = |user_rc, permitted, subsystem| {
             let options = Options { user_rc, ..Options::default() };
-            let config = config();
+            let mut config = config();
+            config.permit_user_rc = permitted;
             let facts = Facts {
                 account: &account,
                 config: &config,
@@ -214,8 +216,10 @@ mod tests {
             String::from_utf8(output.stdout).unwrap()
         };
         let plain = format!("a  {} \"b\"\n", home.path().display());
-        assert_eq!(output(true, false), format!("rc u .ssh/rc\n{plain}"));
-        assert_eq!(output(false, false), plain);
-        assert_eq!(output(true, true), plain);
+        assert_eq!(output(true, true, false), format!("rc u .ssh/rc\n{plain}"));
+        assert_eq!(output(false, true, false), plain);
+        // Effect of PermitUserRC (D6).
+        assert_eq!(output(true, false, false), plain);
+        assert_eq!(output(true, true, true), plain);
     }
 }

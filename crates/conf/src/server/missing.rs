@@ -80,7 +80,6 @@ pub(super) static MISSING: &[Missing] = &[
     row("PermitRootLogin", Only(&["yes", "prohibit-password", "without-password"]), ACCESS),
     row("PermitTTY", PassOver, NO_TTY),
     row("PermitTunnel", PassOver, NO_FORWARD),
-    row("PermitUserRC", PassOver, "~/.ssh/rc is never run"),
     row("PerSourceMaxStartups", NONE, ACCESS),
     row("PerSourceNetBlockSize", PassOver, "it matters with PerSourceMaxStartups only"),
     row("PerSourcePenalties", OFF, ACCESS),

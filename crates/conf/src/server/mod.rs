@@ -55,6 +55,8 @@ pub struct Server {
     pub set_env: Variables,
     /// PermitUserEnvironment.
     pub permit_user_environment: UserEnvironment,
+    /// PermitUserRC.
+    pub permit_user_rc: bool,
     /// Ciphers.
     pub ciphers: AlgorithmList,
     /// MACs.
@@ -190,6 +192,7 @@ impl Server {
             accept_env: EnvPatterns::default(),
             set_env: Variables::default(),
             permit_user_environment: UserEnvironment::No,
+            permit_user_rc: true,
             ciphers: list(Kind::Cipher),
             macs: list(Kind::Mac),
             kex: list(Kind::Kex),

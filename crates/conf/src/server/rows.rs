@@ -58,6 +58,8 @@ static ROWS: &[Row<Server>] = &[
         "Variables a client may set."),
     Row::new("PermitUserEnvironment", |s| &mut s.permit_user_environment,
         "Whether `environment=` and ~/.ssh/environment set variables, and which."),
+    Row::new("PermitUserRC", |s| &mut s.permit_user_rc,
+        "Whether ~/.ssh/rc runs before a command."),
     Row::new("SetEnv", |s| &mut s.set_env,
         "Variables of every session."),
     Row::new("HostKeyAlgorithms", |s| &mut s.host_key_algorithms,
