@@ -6,6 +6,10 @@ use keys::{PrivateKey, PublicKey, SigAlg};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use zeroize::Zeroizing;
+
+/// Most of a key file that is read: RSA keys of 16384 bits stay below 16 KiB.
+const MAX_FILE: usize = 64 * 1024;
 
 struct HostKey {
     path: PathBuf,
@@ -81,13 +85,15 @@ fn private(path: &Path) -> Result<PrivateKey> {
     Ok(PrivateKey::from_bytes(&read(path)?, None)?)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    let mut file = modes::open(path)?;
+fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
+    let file = modes::open(path)?;
     let uid = rustix::process::getuid().as_raw();
     if let Some(why) = modes::exposed(&file.metadata()?, uid) {
         bail!(why);
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).context("read")?;
+    // At its largest from the start: a vector that grows leaves copies behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_FILE));
+    let most = u64::try_from(MAX_FILE).unwrap_or(u64::MAX);
+    file.take(most).read_to_end(&mut bytes).context("read")?;
     Ok(bytes)
 }
