@@ -38,6 +38,7 @@ const FAILED: u8 = 255;
 const MISUSED: u8 = 1;
 
 fn main() -> ExitCode {
+    session::keep_stderr_from_client();
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
     match given.split_first() {
         Some((role, rest)) if role == session::ROLE => report(session::run(rest)),

@@ -60,6 +60,24 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     Ok(serve(connection.into(), None, config, log, Some(listener)))
 }
 
+/// inetd gives the connection as standard error, too. Whatever is written there from now on, from
+/// a wrong configuration to a log where the system has none, would reach the client in the clear.
+pub(crate) fn keep_stderr_from_client() {
+    let stat = |fd: std::os::fd::BorrowedFd<'_>| rustix::fs::fstat(fd).ok();
+    let (Some(input), Some(errors)) = (stat(rustix::stdio::stdin()), stat(rustix::stdio::stderr()))
+    else {
+        return;
+    };
+    let kind = rustix::fs::FileType::from_raw_mode(input.st_mode);
+    let same = (input.st_dev, input.st_ino) == (errors.st_dev, errors.st_ino);
+    if kind == rustix::fs::FileType::Socket
+        && same
+        && let Ok(null) = File::options().write(true).open("/dev/null")
+    {
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}
+
 /// `-i`: the connection is standard input, and output where that is another pipe.
 pub(crate) fn inetd(args: &Args, config: Server) -> Result<ExitCode> {
     let log = Log::open(args, config.log_level)?;
