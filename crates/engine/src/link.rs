@@ -152,7 +152,7 @@ impl Link {
         program: P,
     ) -> Result<(Session, Rx<P>), Error> {
         let rule = tune.rule();
-        let (session, receiver) = Session::start(self, connection, plan)?;
+        let (session, receiver) = Session::start(self, connection, plan, tune.send_buffer())?;
         let rx = Rx::new(session.clone(), receiver, Routes::new(rule), tune, alive, program);
         Ok((session, rx))
     }

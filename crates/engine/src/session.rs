@@ -14,6 +14,7 @@ use crate::link::Link;
 use crate::receiver::Receiver;
 use crate::source::{self, Sender, Source, SourceEnd};
 use crate::sync::{Arc, Lock};
+use crate::tune::SendBuffer;
 use crate::tx::{Flush, Tx};
 use crate::workers::Workers;
 use packet::Batch;
@@ -57,6 +58,7 @@ pub(crate) struct Shared {
     exchange: Exchange,
     workers: Option<Workers>,
     sent: AtomicU64,
+    send_buffer: Lock<SendBuffer>,
 }
 
 /// A logged-in connection; clones are the same one.
@@ -78,6 +80,7 @@ impl Session {
         link: Link,
         connection: Connection,
         plan: Plan,
+        send_buffer: SendBuffer,
     ) -> Result<(Self, Receiver), Error> {
         let (tx, mut receiver) = link.into_halves();
         tx.set_rekey_limit(plan.rekey);
@@ -95,6 +98,7 @@ impl Session {
             exchange: Exchange::default(),
             workers,
             sent: AtomicU64::new(0),
+            send_buffer: Lock::new(send_buffer),
         };
         let session = Self(Arc::new(shared));
         let tx = Arc::clone(&session.0.tx);
@@ -199,6 +203,10 @@ impl Session {
                 self.tx().seal(ticket, batch)?;
                 self.tx().flush(Flush::Wait)?;
             }
+        }
+        // Another source that is looking already does it for all.
+        if let Some(mut buffer) = self.0.send_buffer.try_lock() {
+            buffer.look(self.fd());
         }
         if rekey_due {
             self.call(|connection, out| connection.rekey(out))?;

@@ -64,22 +64,12 @@ pub struct Tune {
     buffers: Buffers,
     rule: Rule,
     looked: Option<Instant>,
-    send: Growth,
-}
-
-/// Where a buffer stands that grows when it limits.
-#[derive(Debug, Default)]
-struct Growth {
-    size: usize,
-    limited: Duration,
-    busy: Duration,
-    refused: bool,
 }
 
 impl Tune {
     /// `rule` bounds the windows, see PEERS' limits in `proto`.
     pub fn new(buffers: Buffers, rule: Rule) -> Self {
-        Self { buffers, rule, looked: None, send: Growth::default() }
+        Self { buffers, rule, looked: None }
     }
 
     pub(crate) fn rule(&self) -> Rule {
@@ -95,28 +85,72 @@ impl Tune {
         let Some(path) = sys::tcp_info(fd) else { return };
         let receive = sys::receive_buffer(fd).unwrap_or(0);
         routes.note(path.rtt, u32::try_from(receive).unwrap_or(u32::MAX));
-        if self.buffers.send.is_none() {
-            self.grow_send(fd, &path);
-        }
     }
 
-    /// More send buffer when most of the time since the last look was spent waiting for it.
-    fn grow_send(&mut self, fd: &Fd, path: &sys::TcpInfo) {
-        let limited = path.sndbuf_limited.saturating_sub(self.send.limited);
-        let busy = path.busy.saturating_sub(self.send.busy);
-        self.send.limited = path.sndbuf_limited;
-        self.send.busy = path.busy;
-        if self.send.refused || busy.is_zero() || limited * 4 < busy {
+    /// The watcher of the send buffer, for the threads that send.
+    pub(crate) fn send_buffer(&self) -> SendBuffer {
+        let open = self.buffers.send.is_none();
+        SendBuffer { most: if open { self.buffers.most } else { 0 }, looked: None }
+    }
+}
+
+/// Raises a send buffer that is what limits. Sources ask after each batch, as nobody else wakes
+/// up often enough on a path whose window is large.
+#[derive(Debug)]
+pub(crate) struct SendBuffer {
+    /// The most it may grow to; 0 once there is nothing to gain.
+    most: usize,
+    looked: Option<Instant>,
+}
+
+impl SendBuffer {
+    /// Asks the kernel if it is time to; doubles the buffer while it limits.
+    pub(crate) fn look(&mut self, fd: &Fd) {
+        let now = Instant::now();
+        let soon = self.looked.is_some_and(|at| now.saturating_duration_since(at) < EVERY);
+        if self.most == 0 || soon {
             return;
         }
-        let size = sys::send_buffer(fd).unwrap_or(0);
-        let wanted = (size.max(self.send.size) * 2).min(self.buffers.most);
-        if wanted <= size {
+        self.looked = Some(now);
+        let (Some(path), Some(size)) = (sys::tcp_info(fd), sys::send_buffer(fd)) else {
+            self.most = 0;
             return;
+        };
+        if limits(&path, size) {
+            let raised = sys::raise_send_buffer(fd, size.min(self.most));
+            if raised.is_none_or(|raised| raised <= size || raised >= self.most) {
+                self.most = 0;
+            }
         }
-        let autotuned = sys::autotuned_send_buffer();
-        let got = sys::raise_send_buffer(fd, wanted.max(autotuned * 2).min(self.buffers.most));
-        self.send.refused = got.is_none_or(|got| got <= size);
-        self.send.size = got.unwrap_or(size);
+    }
+}
+
+/// Whether a buffer of `size` (the kernel's figure, which counts its own bookkeeping, too) is what
+/// keeps a path from carrying more: it is filled, autotuning has ended, and yet the congestion
+/// window has room.
+fn limits(path: &sys::TcpInfo, size: usize) -> bool {
+    let queued =
+        u64::from(path.unacknowledged) * u64::from(path.segment) + u64::from(path.not_sent);
+    let filled = queued >= size as u64 / 3;
+    let room = u64::from(path.unacknowledged) * 8 < u64::from(path.congestion_window) * 7;
+    filled && room && size >= sys::autotuned_send_buffer() / 10 * 9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(unacknowledged: u32, congestion_window: u32) -> sys::TcpInfo {
+        sys::TcpInfo { unacknowledged, congestion_window, segment: 1448, ..Default::default() }
+    }
+
+    #[test]
+    fn a_buffer_limits_when_it_is_full_and_the_congestion_window_is_not() {
+        let size = sys::autotuned_send_buffer().max(1 << 20);
+        let full = u32::try_from(size / 1448 / 2).unwrap();
+        assert!(limits(&path(full, full * 2), size));
+        assert!(!limits(&path(full, full), size), "the path is what limits");
+        assert!(!limits(&path(full / 10, full * 2), size), "the producer is what limits");
+        assert!(!limits(&path(full / 4, full), size / 4), "autotuning still goes on");
     }
 }

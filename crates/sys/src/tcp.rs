@@ -21,6 +21,10 @@ pub struct TcpInfo {
     pub retransmits: u32,
     /// Congestion window, in segments.
     pub congestion_window: u32,
+    /// Segments sent and not acknowledged.
+    pub unacknowledged: u32,
+    /// Bytes of a segment.
+    pub segment: u32,
     /// Bytes handed to the socket and not sent.
     pub not_sent: u32,
 }
@@ -50,6 +54,8 @@ pub fn tcp_info(fd: impl AsFd) -> Option<TcpInfo> {
         sndbuf_limited: micros(info.tcpi_sndbuf_limited),
         retransmits: info.tcpi_total_retrans,
         congestion_window: info.tcpi_snd_cwnd,
+        unacknowledged: info.tcpi_unacked,
+        segment: info.tcpi_snd_mss,
         not_sent: info.tcpi_notsent_bytes,
     })
 }
