@@ -24,7 +24,7 @@ use proto::{Effect, Event, Outbox};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use wire::msg;
+use wire::msg::{self, Disconnect};
 
 /// Slabs that are being opened by workers at one time.
 const AHEAD: usize = 3;
@@ -160,8 +160,9 @@ impl<P: Program> Rx<P> {
         let end = self.turns();
         self.program.over();
         let drained = self.drain_sinks();
-        if let Err(error) = &end {
-            self.say_goodbye(error);
+        match &end {
+            Ok(()) => self.disconnect(Disconnect::ByApplication, "disconnected by user"),
+            Err(error) => self.say_goodbye(error),
         }
         self.session.shut();
         (self.program, self.routes.totals(), end.and(drained))
@@ -484,12 +485,15 @@ impl<P: Program> Rx<P> {
     /// Tells the peer why, as far as it can still hear.
     fn say_goodbye(&mut self, error: &Error) {
         if let Some(code) = error.disconnect_code() {
-            let text = error.for_peer();
-            let _ = self.session.stage_call(&mut self.outbox, |connection, out| {
-                connection.disconnect(code, &text, out);
-                Ok(())
-            });
-            let _ = self.session.tx().flush(Flush::Now);
+            self.disconnect(code, &error.for_peer());
         }
+    }
+
+    fn disconnect(&mut self, code: Disconnect, text: &str) {
+        let _ = self.session.stage_call(&mut self.outbox, |connection, out| {
+            connection.disconnect(code, text, out);
+            Ok(())
+        });
+        let _ = self.session.tx().flush(Flush::Now);
     }
 }

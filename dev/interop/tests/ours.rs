@@ -132,6 +132,25 @@ fn a_forced_command_runs_whatever_was_asked() {
     });
 }
 
+/// A session that ends in order ends with DISCONNECT, so that servers need not log a lost client.
+#[test]
+fn lhssh_says_goodbye() {
+    for (kind, words) in
+        [(Kind::Ours, "Disconnected from user"), (Kind::OpenSsh, "11: disconnected by user")]
+    {
+        let Some(pair) = Pair::start(Client::Ours, kind) else { return };
+        pair.must(|pair| {
+            checks::says(pair, "echo x", "x")?;
+            let patience = std::time::Instant::now() + std::time::Duration::from_secs(10);
+            while !pair.server.log().contains(words) {
+                anyhow::ensure!(std::time::Instant::now() < patience, "{}", pair.server.log());
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Ok(())
+        });
+    }
+}
+
 /// A host key that is not the known one: no session, one line, 255.
 #[test]
 fn lhssh_refuses_a_wrong_host_key() {
