@@ -18,8 +18,7 @@ pub struct Proxy(Child);
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // It ends by itself when its input closes; one that does not is told to, and waited for
-        // only if it does it soon.
+        // Its input is closed by now; it is not waited for.
         let _ = self.0.try_wait().map(|ended| ended.is_none().then(|| self.0.kill()));
         let _ = self.0.wait();
     }

@@ -29,8 +29,7 @@ impl Trust {
         for line in known.skipped() {
             log.debug(1, format_args!("{}: {}", line.place, line.why));
         }
-        // The name the user gave stands in known_hosts, as ssh has it; the configured HostName is
-        // where to connect.
+        // As ssh has it: known_hosts holds the name that is connected to, HostName's if it is set.
         let host = HostName {
             host: conf.host_name.clone(),
             port: conf.port,
