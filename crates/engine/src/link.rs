@@ -137,7 +137,7 @@ impl Link {
     }
 
     pub(crate) fn into_halves(mut self) -> (Arc<Tx>, Receiver) {
-        self.receiver.set_limit(MAX_PACKET + 1024);
+        self.receiver.open_up(MAX_PACKET + 1024);
         (self.tx, self.receiver)
     }
 
@@ -161,9 +161,34 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
+
+    /// Before login the peer's bytes wait in its own buffers, not in our memory; after it nothing
+    /// of what was taken is lost.
+    #[test]
+    fn b7_little_is_taken_from_the_connection_before_login() {
+        let (mut peer, ours) = UnixStream::pair().unwrap();
+        let mut link = Link::new(Fd::from(OwnedFd::from(ours)));
+        let sent: Vec<u8> = (0..u8::MAX).cycle().take(1 << 20).collect();
+        let flood = sent.clone();
+        let flooding = std::thread::spawn(move || peer.write_all(&flood));
+        let most = MAX_EARLY_PACKET as usize + 1024;
+        let deadline = Some(Instant::now() + Duration::from_secs(10));
+        while link.receiver.slab().left_after(0).len() < most {
+            link.fill(deadline).unwrap();
+        }
+        let (_, mut receiver) = link.into_halves();
+        assert_eq!(receiver.slab().left_after(0), &sent[..most]);
+        assert!(receiver.fill(Wait::Forever).unwrap());
+        let taken = receiver.slab().left_after(0);
+        assert!(taken.len() > most);
+        assert_eq!(taken, &sent[..taken.len()]);
+        drop(receiver);
+        let _ = flooding.join().unwrap();
+    }
 
     /// LoginGraceTime holds for a peer that asks (PING) and does not read the answers, too.
     #[test]

@@ -25,6 +25,9 @@ const SPANS: usize = 32;
 /// Unused slabs that are kept.
 const SPARE: usize = 3;
 
+/// Length field and the largest tag there is, rounded up: what a packet has beyond its length.
+const PACKET_MARGIN: usize = 1024;
+
 /// One packet in a slab: first all of it, then, opened, its payload.
 #[derive(Debug, Clone)]
 pub(crate) struct Span {
@@ -80,11 +83,12 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// A receiving half over `fd`; packets longer than `limit` are refused until
-    /// [`Receiver::set_limit`].
+    /// [`Receiver::open_up`], and no more than one such packet is taken from the connection
+    /// ahead of what is asked for (invariant B7).
     pub(crate) fn new(fd: Arc<Fd>, limit: u32) -> Self {
         Self {
             fd,
-            slab: Slab::new(),
+            slab: Slab::of(limit as usize + PACKET_MARGIN),
             spare: Vec::with_capacity(SPARE),
             inbound: Inbound::new(limit),
             free: Vec::with_capacity(SPARE),
@@ -92,8 +96,10 @@ impl Receiver {
         }
     }
 
-    pub(crate) fn set_limit(&mut self, limit: u32) {
+    /// Goes on with packets of up to `limit` and slabs of the full size.
+    pub(crate) fn open_up(&mut self, limit: u32) {
         self.inbound.set_limit(limit);
+        self.detach();
     }
 
     /// Receives what fits; false when the time was over.

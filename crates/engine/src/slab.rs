@@ -24,7 +24,12 @@ pub(crate) struct Slab {
 
 impl Slab {
     pub(crate) fn new() -> Self {
-        Self { memory: vec![0; SLAB].into_boxed_slice(), start: 0, end: 0 }
+        Self::of(SLAB)
+    }
+
+    /// A slab of `size` bytes: nothing larger can be received into it.
+    pub(crate) fn of(size: usize) -> Self {
+        Self { memory: vec![0; size].into_boxed_slice(), start: 0, end: 0 }
     }
 
     /// The bytes not yet taken.
