@@ -216,6 +216,56 @@ pub enum Wait {
     For(Duration),
 }
 
+/// Descriptors polled at once without memory for the list: the connection and two channels.
+const FEW: usize = 5;
+
+/// A list of descriptors to poll.
+pub(crate) struct PollList<'a> {
+    few: [PollFd<'a>; FEW],
+    count: usize,
+    /// All of them, once they are more than a few.
+    many: Vec<PollFd<'a>>,
+}
+
+impl<'a> PollList<'a> {
+    /// An empty one; `any` descriptor fills the places that are not used.
+    pub(crate) fn new(any: &'a Fd) -> Self {
+        let few = std::array::from_fn(|_| PollFd::new(any, PollFlags::empty()));
+        Self { few, count: 0, many: Vec::new() }
+    }
+
+    /// One more.
+    pub(crate) fn push(&mut self, fd: PollFd<'a>) {
+        match self.few.get_mut(self.count) {
+            Some(place) => {
+                *place = fd;
+                self.count += 1;
+            }
+            None => {
+                if self.many.is_empty() {
+                    self.many.extend_from_slice(&self.few);
+                }
+                self.many.push(fd);
+            }
+        }
+    }
+
+    /// The list.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [PollFd<'a>] {
+        if self.many.is_empty() {
+            self.few.get_mut(..self.count).unwrap_or_default()
+        } else {
+            &mut self.many
+        }
+    }
+}
+
+impl<'a> Extend<PollFd<'a>> for PollList<'a> {
+    fn extend<T: IntoIterator<Item = PollFd<'a>>>(&mut self, fds: T) {
+        fds.into_iter().for_each(|fd| self.push(fd));
+    }
+}
+
 /// `poll`, repeated when interrupted; whether any descriptor is ready.
 pub fn poll_until(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<bool> {
     let timeout = timeout.and_then(|t| Timespec::try_from(t).ok());

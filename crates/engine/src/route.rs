@@ -14,7 +14,6 @@ use proto::window::{Recv, Rule};
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Packets of one stream in a slab before the run grows.
@@ -192,7 +191,7 @@ impl Routes {
 
     /// Keeps leftovers where they are.
     pub(crate) fn hold_runs(&mut self, slab: Slab) {
-        let keep = Keep::Shared(Arc::new(slab));
+        let keep = Keep::Shared(slab.into_memory());
         self.hold(&keep);
     }
 

@@ -10,7 +10,7 @@
 //! full speed cannot wait for each other.
 
 use crate::error::Error;
-use crate::fd::{Wait, poll_until};
+use crate::fd::{PollList, Wait, poll_until};
 use crate::receiver::{Receiver, Spans};
 use crate::route::{Routes, Stream, Totals};
 use crate::session::{MAX_DATA, Session};
@@ -28,6 +28,9 @@ use wire::msg::{self, Disconnect};
 
 /// Slabs that are being opened by workers at one time.
 const AHEAD: usize = 3;
+
+/// Longest message that is copied without memory of its own; nearly all are shorter.
+const MESSAGE: usize = 1024;
 
 /// How long a sink that is behind keeps us from receiving: messages for others wait as long.
 const PATIENCE: Duration = Duration::from_millis(1);
@@ -124,6 +127,8 @@ pub struct Rx<P> {
     routes: Routes,
     program: P,
     outbox: Outbox,
+    /// A message that is not bulk, while it is handled.
+    message: Vec<u8>,
     tune: Tune,
     alive: Option<Alive>,
     asked: u32,
@@ -147,6 +152,7 @@ impl<P: Program> Rx<P> {
             routes,
             program,
             outbox: Outbox::new(),
+            message: Vec::with_capacity(MESSAGE),
             tune,
             alive,
             asked: 0,
@@ -225,12 +231,16 @@ impl<P: Program> Rx<P> {
                     self.routes.data(bytes, span.at.start)?;
                 }
                 _ => {
-                    let message = bytes.to_vec();
+                    let mut message = std::mem::take(&mut self.message);
+                    message.clear();
+                    message.extend_from_slice(bytes);
                     if message.first() != Some(&msg::CHANNEL_WINDOW_ADJUST) {
                         let slab = slab.as_ref().unwrap_or(self.receiver.slab());
                         self.routes.write_runs(slab, now);
                     }
                     self.message(span.stamp.seq, &message)?;
+                    message.shrink_to(MESSAGE);
+                    self.message = message;
                 }
             }
         }
@@ -271,15 +281,15 @@ impl<P: Program> Rx<P> {
 
     /// New opening keys and events of a call.
     fn after_call(&mut self) -> Result<(), Error> {
-        for effect in std::mem::take(&mut self.outbox.effects) {
+        for effect in self.outbox.effects.drain(..) {
             if let Effect::OpenWith(new) = effect {
                 self.receiver.rekey(&new)?;
             }
         }
-        let mut events: VecDeque<Event> = std::mem::take(&mut self.outbox.events).into();
-        while let Some(event) = events.pop_front() {
+        // Dealing with one may bring more, behind those that are there. They are few.
+        while !self.outbox.events.is_empty() {
+            let event = self.outbox.events.remove(0);
             self.event(event)?;
-            events.extend(self.outbox.events.drain(..));
         }
         Ok(())
     }
@@ -406,22 +416,30 @@ impl<P: Program> Rx<P> {
     /// A consumer that is only a little behind: what it has not taken is still in the cache, and
     /// so it is waited for before more is received. Whether a sink has room.
     fn wait_for_sinks(&self) -> Result<bool, Error> {
-        let mut fds: Vec<_> =
-            self.routes.waiting().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)).collect();
+        let mut fds = self.waiting();
+        let fds = fds.as_mut_slice();
         if fds.is_empty() {
             return Ok(false);
         }
-        poll_until(&mut fds, Some(PATIENCE)).map_err(|e| Error::Local("wait for a sink", e))
+        poll_until(fds, Some(PATIENCE)).map_err(|e| Error::Local("wait for a sink", e))
     }
 
     /// Whether the connection is readable, after it or a sink became ready; `None` on time-out.
     fn poll(&self, timeout: Option<Duration>) -> Result<Option<bool>, Error> {
-        let mut fds = vec![PollFd::new(self.session.fd(), PollFlags::IN)];
-        fds.extend(self.routes.waiting().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
-        let ready = poll_until(&mut fds, timeout)
-            .map_err(|e| Error::Local("wait for the connection", e))?;
-        let readable = fds.first().is_some_and(|fd| !fd.revents().is_empty());
+        let mut fds = self.waiting();
+        fds.push(PollFd::new(self.session.fd(), PollFlags::IN));
+        let fds = fds.as_mut_slice();
+        let ready =
+            poll_until(fds, timeout).map_err(|e| Error::Local("wait for the connection", e))?;
+        let readable = fds.last().is_some_and(|fd| !fd.revents().is_empty());
         Ok(ready.then_some(readable))
+    }
+
+    /// The sinks that hold something.
+    fn waiting(&self) -> PollList<'_> {
+        let mut fds = PollList::new(self.session.fd());
+        fds.extend(self.routes.waiting().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
+        fds
     }
 
     fn hear(&mut self) {
@@ -470,15 +488,12 @@ impl<P: Program> Rx<P> {
             if !self.routes.is_waiting() {
                 return Ok(());
             }
-            let mut fds: Vec<_> = self
-                .routes
-                .waiting()
-                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT))
-                .collect();
+            let mut fds = self.waiting();
+            let fds = fds.as_mut_slice();
             if fds.is_empty() {
                 return Ok(());
             }
-            poll_until(&mut fds, None).map_err(|e| Error::Local("wait for the consumer", e))?;
+            poll_until(fds, None).map_err(|e| Error::Local("wait for the consumer", e))?;
         }
     }
 

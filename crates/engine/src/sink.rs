@@ -4,7 +4,7 @@
 //! Only the receiving thread touches a sink.
 
 use crate::fd::Fd;
-use crate::slab::{Held, Slab, worth_copying};
+use crate::slab::{Held, Memory, Slab, worth_copying};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -26,6 +26,8 @@ enum Out {
 pub struct Sink {
     out: Out,
     queue: VecDeque<Held>,
+    /// The last copy that was written, for the next one.
+    spare: Vec<u8>,
     ended: bool,
     broken: Option<io::Error>,
     /// Bytes that nobody read, since it broke; not asked for yet.
@@ -40,6 +42,7 @@ impl Sink {
         Self {
             out: Out::Pending,
             queue: VecDeque::new(),
+            spare: Vec::new(),
             ended: false,
             broken: None,
             lost: 0,
@@ -110,15 +113,22 @@ impl Sink {
             (!left.is_empty()).then_some(left)
         });
         match slab {
-            Keep::Shared(slab) => {
-                self.queue.extend(left.map(|left| Held::Slab(Arc::clone(slab), left)));
+            Keep::Shared(memory) => {
+                self.queue.extend(left.map(|left| Held::Slab(Arc::clone(memory), left)));
             }
             // In one piece: packets of one byte each must not cost a hundred each.
             Keep::Copied(slab) => {
-                let mut bytes = Vec::new();
+                let (mut bytes, from) = match self.queue.pop_back() {
+                    Some(Held::Bytes(bytes, from)) if worth_copying(bytes.len()) => (bytes, from),
+                    last => {
+                        self.queue.extend(last);
+                        self.spare.clear();
+                        (std::mem::take(&mut self.spare), 0)
+                    }
+                };
                 left.for_each(|left| bytes.extend_from_slice(slab.bytes(&left)));
                 if !bytes.is_empty() {
-                    self.queue.push_back(Held::Bytes(bytes.into_boxed_slice(), 0));
+                    self.queue.push_back(Held::Bytes(bytes, from));
                 }
             }
         }
@@ -171,8 +181,10 @@ impl Sink {
                 return;
             }
             taken -= len;
-            if let Some(Held::Slab(slab, _)) = self.queue.pop_front() {
-                freed.extend(Arc::into_inner(slab));
+            match self.queue.pop_front() {
+                Some(Held::Slab(memory, _)) => freed.extend(Slab::reclaim(memory)),
+                Some(Held::Bytes(bytes, _)) => self.spare = bytes,
+                None => {}
             }
         }
     }
@@ -239,7 +251,7 @@ impl Sink {
 /// How leftovers of a slab are kept.
 pub(crate) enum Keep<'a> {
     /// In place, the slab shared.
-    Shared(Arc<Slab>),
+    Shared(Memory),
     /// A little, copied.
     Copied(&'a Slab),
 }
@@ -261,5 +273,9 @@ mod tests {
         sink.hold(&Keep::Copied(&slab), &[0..2, 2..3, 4..4, 5..6], 1);
         assert_eq!(sink.queue.len(), 1);
         assert_eq!(sink.queue[0].bytes(), b"bcf");
+        sink.queue[0].advance(1);
+        sink.hold(&Keep::Copied(&slab), &[3..4, 4..5], 0);
+        assert_eq!(sink.queue.len(), 1);
+        assert_eq!(sink.queue[0].bytes(), b"cfde");
     }
 }

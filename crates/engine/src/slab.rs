@@ -14,10 +14,14 @@ pub(crate) const SLAB: usize = 512 * 1024;
 /// bytes never keep half a megabyte.
 const COPY_BELOW: usize = 64 * 1024;
 
+/// What sinks hold ranges of. Counted from the start, so that holding allocates nothing.
+pub(crate) type Memory = Arc<[u8]>;
+
 /// Received bytes: `start..end` of the memory is not yet taken.
 #[derive(Debug)]
 pub(crate) struct Slab {
-    memory: Box<[u8]>,
+    /// Shared only while a sink holds some of it; then it is not in the receiver.
+    memory: Memory,
     start: usize,
     end: usize,
 }
@@ -29,12 +33,22 @@ impl Slab {
 
     /// A slab of `size` bytes: nothing larger can be received into it.
     pub(crate) fn of(size: usize) -> Self {
-        Self { memory: vec![0; size].into_boxed_slice(), start: 0, end: 0 }
+        Self { memory: std::iter::repeat_n(0, size).collect(), start: 0, end: 0 }
     }
 
-    /// The bytes not yet taken.
-    pub(crate) fn left(&mut self) -> &mut [u8] {
-        self.memory.get_mut(self.start..self.end).unwrap_or_default()
+    /// A slab of memory that was held; `None` while somebody else still holds it.
+    pub(crate) fn reclaim(mut memory: Memory) -> Option<Self> {
+        Arc::get_mut(&mut memory)?;
+        Some(Self { memory, start: 0, end: 0 })
+    }
+
+    /// The memory, to hold ranges of it.
+    pub(crate) fn into_memory(self) -> Memory {
+        self.memory
+    }
+
+    fn memory_mut(&mut self) -> &mut [u8] {
+        Arc::get_mut(&mut self.memory).unwrap_or_default()
     }
 
     /// The bytes from `skip` after the first one not yet taken.
@@ -49,7 +63,7 @@ impl Slab {
 
     /// The same, to be opened in place.
     pub(crate) fn bytes_mut(&mut self, range: &Range<usize>) -> &mut [u8] {
-        self.memory.get_mut(range.clone()).unwrap_or_default()
+        self.memory_mut().get_mut(range.clone()).unwrap_or_default()
     }
 
     /// Where the bytes not yet taken begin.
@@ -65,11 +79,13 @@ impl Slab {
     /// The room to receive into, after moving a rest of an unfinished packet to the front.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
-            self.memory.copy_within(self.start..self.end, 0);
+            let rest = self.start..self.end;
+            self.memory_mut().copy_within(rest, 0);
             self.end -= self.start;
             self.start = 0;
         }
-        self.memory.get_mut(self.end..).unwrap_or_default()
+        let end = self.end;
+        self.memory_mut().get_mut(end..).unwrap_or_default()
     }
 
     /// `n` bytes were received into the room.
@@ -79,10 +95,10 @@ impl Slab {
 
     /// A cleared slab that begins with the bytes `other` has not yet taken.
     pub(crate) fn carry_from(&mut self, other: &mut Slab) {
-        let rest = other.left();
+        let rest = other.left_after(0);
         self.start = 0;
         self.end = rest.len();
-        if let Some(front) = self.memory.get_mut(..rest.len()) {
+        if let Some(front) = self.memory_mut().get_mut(..rest.len()) {
             front.copy_from_slice(rest);
         }
         other.end = other.start;
@@ -93,15 +109,15 @@ impl Slab {
 #[derive(Debug)]
 pub(crate) enum Held {
     /// Ranges of a slab that others may hold ranges of, too.
-    Slab(Arc<Slab>, Range<usize>),
+    Slab(Memory, Range<usize>),
     /// A copy of a little data.
-    Bytes(Box<[u8]>, usize),
+    Bytes(Vec<u8>, usize),
 }
 
 impl Held {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Slab(slab, range) => slab.bytes(range),
+            Self::Slab(memory, range) => memory.get(range.clone()).unwrap_or_default(),
             Self::Bytes(bytes, from) => bytes.get(*from..).unwrap_or_default(),
         }
     }

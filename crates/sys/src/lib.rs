@@ -1,5 +1,7 @@
 //! System calls that rustix, nix and socket2 lack: the only crate with unsafe code.
 
+#[cfg(feature = "test-alloc")]
+pub mod alloc;
 mod clock;
 mod names;
 pub mod ns;
