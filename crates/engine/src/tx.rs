@@ -16,6 +16,7 @@ use crate::fd::Fd;
 use crate::meter::Meter;
 use crate::sync::{Arc, Lock, Signal};
 use packet::{Batch, SealKey, Stamp, batch::SLOTS};
+use proto::rekey::NO_MORE_PACKETS;
 use proto::{NewKeys, RekeyLimit};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -58,9 +59,15 @@ impl Order {
         self.push(None)
     }
 
+    /// Whether more may be sealed under this key (invariant P2).
+    fn check_key(&self) -> Result<(), Error> {
+        if self.next.packets < NO_MORE_PACKETS { Ok(()) } else { Err(worn_out()) }
+    }
+
     /// The same for a message, which nothing holds back.
     fn stamp_message(&mut self, batch: &mut Batch) -> Result<Ticket, Error> {
         self.check()?;
+        self.check_key()?;
         let backlog = self.backlog + batch.memory();
         if backlog > BACKLOG {
             return Err(unread());
@@ -184,6 +191,7 @@ impl<W: Wire> Tx<W> {
         if !wanted() {
             return Ok(None);
         }
+        order.check_key()?;
         let ticket = order.stamp(batch);
         order.meter.count(batch.payload(), batch.len() as u64);
         let due = order.meter.is_due();
@@ -411,6 +419,11 @@ impl Order {
     }
 }
 
+fn worn_out() -> Error {
+    let what = "peer does not exchange keys though 2^32 packets were sent";
+    Error::Protocol(proto::Misbehaved::Upper(what.to_owned()).into())
+}
+
 fn unread() -> Error {
     let what = "peer does not read the answers to what it asks";
     Error::Protocol(proto::Misbehaved::Upper(what.to_owned()).into())
@@ -441,6 +454,19 @@ mod tests {
             let stuck = self.0.load(std::sync::atomic::Ordering::SeqCst);
             if stuck { Ok(None) } else { self.write(slices).map(Some) }
         }
+    }
+
+    /// P2: a key is never used up to where numbers repeat, whatever the peer does.
+    #[test]
+    fn p2_nothing_is_sealed_under_a_key_that_is_worn_out() {
+        let tx = Tx::new(Arc::new(Stuck(false.into())));
+        tx.order.lock().next.packets = NO_MORE_PACKETS - 1;
+        tx.message(b"the last").unwrap();
+        assert!(tx.message(b"one more").is_err());
+        assert!(tx.stage(&mut Batch::message(b"bulk"), || true).is_err());
+        let next = tx.order.lock().next;
+        tx.order.lock().next = next.rekeyed(true);
+        tx.message(b"under the next").unwrap();
     }
 
     /// B7 after login: a peer that asks and does not read the answers.

@@ -8,8 +8,11 @@ use std::time::Duration;
 
 /// Packets under one key. RFC 4344 section 3.1: "SHOULD NOT send more than 2**32 packets before
 /// rekeying again ... the preferred way to do this is to rekey after receiving more than 2**31".
-/// At 2^32 sequence numbers would repeat under one key: nothing may be sealed any more.
 pub const MAX_PACKETS: u64 = 1 << 31;
+
+/// The hard stop, however slow the peer is to exchange keys: before 2^32, where sequence numbers
+/// would repeat under one key, with room for batches under way. Nothing more is sealed.
+pub const NO_MORE_PACKETS: u64 = (1 << 32) - (1 << 20);
 
 /// How much one key may do; `None`: no limit of the user's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
