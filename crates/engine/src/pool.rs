@@ -10,6 +10,9 @@ const BULK: usize = 8;
 /// Small batches kept for the next message.
 const SMALL: usize = 16;
 
+/// Most memory of a small batch that is kept: one long answer must not stay for good.
+const KEEP_BELOW: usize = 4096;
+
 #[derive(Default)]
 struct Free {
     bulk: Vec<Batch>,
@@ -62,7 +65,7 @@ impl Pool {
             free.bulk.push(batch);
             drop(free);
             self.returned.notify_all();
-        } else if free.small.len() < SMALL {
+        } else if free.small.len() < SMALL && batch.memory() <= KEEP_BELOW {
             free.small.push(batch);
         }
     }
@@ -70,5 +73,20 @@ impl Pool {
     pub(crate) fn shut(&self) {
         self.free.lock().shut = true;
         self.returned.notify_all();
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_batches_of_little_memory_are_kept() {
+        let pool = Pool::new();
+        pool.put(Batch::message(&[0; 32 << 10]));
+        assert!(pool.free.lock().small.is_empty());
+        pool.put(Batch::message(&[0; 9]));
+        assert_eq!(pool.free.lock().small.len(), 1);
     }
 }
