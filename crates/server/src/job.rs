@@ -43,13 +43,14 @@ pub(crate) struct Script {
     command: Option<OsString>,
     /// What the client asked for, where a forced command took its place.
     pub(crate) original: Option<OsString>,
+    forced: bool,
     subsystem: bool,
 }
 
 impl Script {
     /// Whether the client may send it signals: to what it started itself, as in sshd.
     pub(crate) fn takes_signals(&self) -> bool {
-        self.original.is_none() && !self.subsystem
+        !self.forced && !self.subsystem
     }
 }
 
@@ -72,13 +73,14 @@ pub(crate) fn decide(
         }
     };
     let (command, original) = match forced {
-        Some(forced) => (Some(forced.into()), Some(asked.unwrap_or_default())),
+        // Nothing stands for a shell, as in sshd: scripts ask whether the variable is set.
+        Some(forced) => (Some(forced.into()), asked),
         None => (asked, None),
     };
     if command.as_deref().is_some_and(is_internal) {
         return Err(format!("{INTERNAL_SFTP} is not supported yet"));
     }
-    Ok(Job::Run(Script { command, original, subsystem }))
+    Ok(Job::Run(Script { command, original, forced: forced.is_some(), subsystem }))
 }
 
 fn built_in(name: &str, config: &conf::Server) -> Option<Job> {
@@ -157,8 +159,9 @@ mod tests {
     }
 
     fn run(command: Option<&str>, original: Option<&str>, subsystem: bool) -> Result<Job, String> {
+        let forced = command == Some("id");
         let (command, original) = (command.map(Into::into), original.map(Into::into));
-        Ok(Job::Run(Script { command, original, subsystem }))
+        Ok(Job::Run(Script { command, original, forced, subsystem }))
     }
 
     #[test]
@@ -170,7 +173,7 @@ mod tests {
         assert_eq!(decide(exec(), None), run(Some("ls"), None, false));
         assert_eq!(decide(exec(), Some("id")), run(Some("id"), Some("ls"), false));
         assert_eq!(decide(Wanted::Shell, None), run(None, None, false));
-        assert_eq!(decide(Wanted::Shell, Some("id")), run(Some("id"), Some(""), false));
+        assert_eq!(decide(Wanted::Shell, Some("id")), run(Some("id"), None, false));
         assert_eq!(decide(subsystem("x"), None), run(Some("/x -y"), None, true));
         assert_eq!(decide(subsystem("x"), Some("id")), run(Some("id"), Some("/x -y"), true));
         assert_eq!(decide(subsystem("zeros@longhaul"), None), Ok(Job::Zeros));
@@ -210,7 +213,8 @@ mod tests {
                 original: None,
             };
             let text = r#"echo "a  $HOME" '"b"'; cat"#;
-            let script = Script { command: Some(text.into()), original: None, subsystem };
+            let script =
+                Script { command: Some(text.into()), original: None, forced: false, subsystem };
             let mut command = command(&script, &facts);
             let output = command.stdin(Stdio::null()).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
