@@ -119,8 +119,11 @@ impl Sender {
         usize::try_from(credit.window.take(wanted)).ok()
     }
 
+    /// Credit that was not needed. Another stream of the channel may wait for it, and the peer
+    /// need not send more before it gets some data.
     fn put_back(&self, bytes: usize) {
         self.credit.lock().window.put_back(u32::try_from(bytes).unwrap_or(0));
+        self.changed.notify_all();
     }
 }
 
@@ -191,9 +194,11 @@ fn read(source: &Source, areas: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
     use wire::Writer;
 
     #[test]
@@ -209,5 +214,21 @@ mod tests {
         sender.finish();
         assert!(sender.is_over() && sender.is_closed());
         assert_eq!(sender.take(1), None);
+    }
+
+    /// stderr's source takes all credit, finds the end of file, and puts it back; stdout's waits
+    /// meanwhile.
+    #[test]
+    fn credit_that_one_stream_puts_back_wakes_the_other() {
+        let grant = Grant { remote: 0, max_packet: 32768, window: 1000 };
+        let sender = Arc::new(Sender::new(LocalId(0), grant));
+        assert_eq!(sender.take(BATCH), Some(1000));
+        let (told, taken) = mpsc::channel();
+        let other = Arc::clone(&sender);
+        std::thread::spawn(move || told.send(other.take(BATCH)));
+        let asleep = taken.recv_timeout(Duration::from_millis(100));
+        assert_eq!(asleep, Err(mpsc::RecvTimeoutError::Timeout));
+        sender.put_back(1000);
+        assert_eq!(taken.recv_timeout(Duration::from_secs(10)), Ok(Some(1000)));
     }
 }
