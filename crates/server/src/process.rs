@@ -1,11 +1,14 @@
 //! One command of a channel, from its start to the CLOSE of its channel.
 //!
 //! ```text
-//! source (stdout), source (stderr)   the last one to end sends EOF
 //! waiter                             exit status at once; EOF and CLOSE when both have ended
+//! source (stdout), source (stderr)   the last one to end sends EOF if the command goes on
 //! receiving thread                   signals, and the hang-up when the client is gone
 //! ```
 //! A background process that keeps stdout open keeps the channel open, as in sshd.
+//!
+//! The status goes before EOF: a client that has sent its own EOF may close the channel at ours
+//! and would end without the status, as dbclient does.
 
 use crate::log::Log;
 use anyhow::{Context, Result};
@@ -17,9 +20,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What an ordinary user may have (fs.pipe-max-size).
 const PIPE: usize = 1 << 20;
+
+/// How long after its outputs a command may end and still have its status told before EOF. The
+/// kernel closes the files of a process a little before anybody can wait for it.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// Signals by their names in RFC 4254 section 6.10, those that sshd knows.
 const SIGNALS: &[(&str, Signal)] = &[
@@ -108,13 +116,15 @@ impl Process {
 
     /// On a source's thread. The lock is never held over a call: that may wait for the socket.
     fn output_ended(&self, session: &Session) {
-        let eof_is_due = {
-            let mut state = self.lock();
-            state.outputs = state.outputs.saturating_sub(1);
-            self.ended.notify_all();
-            state.outputs == 0 && state.alive
-        };
-        if eof_is_due {
+        let mut state = self.lock();
+        state.outputs = state.outputs.saturating_sub(1);
+        self.ended.notify_all();
+        if state.outputs > 0 {
+            return;
+        }
+        let waited = self.ended.wait_timeout_while(state, GRACE, |state| state.alive);
+        let goes_on = waited.unwrap_or_else(PoisonError::into_inner).0.alive;
+        if goes_on {
             // The connection is gone if it fails, and the receiving thread says so.
             let _ = session.call(|connection, out| connection.eof(self.id, out));
         }
@@ -127,6 +137,7 @@ impl Process {
         let _ = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
         let mut state = self.lock();
         state.alive = false;
+        self.ended.notify_all();
         let status = match child.wait() {
             Ok(status) => how_it_ended(status),
             Err(error) => {
@@ -134,9 +145,9 @@ impl Process {
                 Request::ExitStatus(255)
             }
         };
-        log.debug(format_args!("channel {}: {status:?}", self.id.0));
         let ended = state.outputs == 0;
         drop(state);
+        log.debug(format_args!("channel {}: {status:?}", self.id.0));
         if !ended {
             let told = session.call(|c, out| c.request(self.id, &status, false, out));
             if told.is_err() {
@@ -149,10 +160,10 @@ impl Process {
         }
         drop(state);
         let _ = session.call(|c, out| {
-            c.eof(self.id, out)?;
             if ended {
                 c.request(self.id, &status, false, out)?;
             }
+            c.eof(self.id, out)?;
             c.close(self.id, out)
         });
     }
