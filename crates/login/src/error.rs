@@ -94,6 +94,12 @@ impl Error {
         }
     }
 
+    /// Whether the peer went away, for a reason that it may have told.
+    pub(crate) fn is_by_leaving(&self) -> bool {
+        use engine::Error::{Closed, Disconnected, Local};
+        matches!(self, Self::Engine { why: Closed | Disconnected(..) | Local(..), .. })
+    }
+
     /// What the user can do, if that is worth a line.
     pub fn hint(&self) -> Option<String> {
         match self {

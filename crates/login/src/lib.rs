@@ -29,6 +29,7 @@ use proto::auth::{Authenticated, Step};
 use proto::{Event, Ident, KexConfig, Outbox, Role, Transport};
 use std::sync::Arc;
 use std::time::Instant;
+use wire::msg;
 
 /// A connection whose user the server knows.
 pub struct LoggedIn {
@@ -42,17 +43,61 @@ pub struct LoggedIn {
 
 /// Connects to the configured host and logs in.
 pub fn log_in(conf: &Client, log: &Log) -> Result<LoggedIn, Error> {
+    match attempt(conf, log, true) {
+        Err(Failed::OverGuess(error)) => {
+            // Some servers, paramiko and asyncssh among them, do not ignore a wrong guess as RFC
+            // 4253 section 7 says, and give up.
+            log.debug(1, format_args!("{error}; once more without a guessed packet"));
+            attempt(conf, log, false)
+        }
+        other => other,
+    }
+    .map_err(Failed::into_error)
+}
+
+/// Why an attempt failed.
+enum Failed {
+    /// The server left after a guess that was wrong, before it said anything about the login.
+    OverGuess(Error),
+    /// Another attempt would not help.
+    Otherwise(Error),
+}
+
+impl Failed {
+    fn into_error(self) -> Error {
+        match self {
+            Self::OverGuess(error) | Self::Otherwise(error) => error,
+        }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Otherwise(error)
+    }
+}
+
+fn attempt(conf: &Client, log: &Log, guess: bool) -> Result<LoggedIn, Failed> {
     let deadline = conf.connect_timeout.0.map(|timeout| Instant::now() + timeout);
     let (fd, proxy) = connect::connect(conf, log, deadline)?;
     let trust = Arc::new(trust::Trust::new(conf, log)?);
-    let kex = kex_config(conf, &trust.known_algorithms());
+    let mut kex = kex_config(conf, &trust.known_algorithms());
+    kex.first_packet_guess = guess;
     let transport = Transport::client(Ident::ours(), kex, trust);
     let credentials = credentials::Keys::new(conf, log)?;
-    let mut login =
-        Login { link: Link::new(fd), outbox: Outbox::new(), log, deadline, denied: Vec::new() };
+    let mut login = Login {
+        link: Link::new(fd),
+        outbox: Outbox::new(),
+        log,
+        deadline,
+        denied: Vec::new(),
+        over_guess: false,
+    };
     let authenticated = login.run(transport, &conf.user, credentials).map_err(|error| {
         login.tell_peer();
-        error.at(&conf.user, &conf.host_name)
+        let over_guess = login.over_guess && error.is_by_leaving();
+        let error = error.at(&conf.user, &conf.host_name);
+        if over_guess { Failed::OverGuess(error) } else { Failed::Otherwise(error) }
     })?;
     Ok(LoggedIn { link: login.link, authenticated, proxy })
 }
@@ -84,6 +129,8 @@ struct Login<'a> {
     log: &'a Log,
     deadline: Option<Instant>,
     denied: Vec<String>,
+    /// Our guess was wrong, and the server has said nothing under the new keys yet.
+    over_guess: bool,
 }
 
 impl Login<'_> {
@@ -104,6 +151,9 @@ impl Login<'_> {
             let (seq, message) = self.link.message(self.deadline)?;
             let step = client.handle(seq, &message, &mut self.outbox)?;
             self.events()?;
+            if matches!(message.first(), Some(&(msg::SERVICE_ACCEPT | msg::USERAUTH_REQUEST..))) {
+                self.over_guess = false;
+            }
             self.link.carry_out(&mut self.outbox, self.deadline)?;
             client = match step {
                 Step::Pending(client) => client,
@@ -139,6 +189,7 @@ impl Login<'_> {
                 Event::AuthUnusable { key, why } => {
                     self.log.error(format_args!("sign with {key}: {}", escaped(&why)));
                 }
+                Event::GuessedWrong => self.over_guess = true,
                 Event::Exchanged { first: true } => {
                     self.log.debug(1, format_args!("keys exchanged"))
                 }

@@ -102,7 +102,11 @@ impl Transport {
         let connection = self.connection()?;
         let (stage, negotiated) = match stage {
             Stage::ClientInit(state) => {
+                let guessed = state.guess.is_some();
                 let (next, message) = state.handle(&connection, theirs)?;
+                if guessed && message.is_some() {
+                    out.event(Event::GuessedWrong);
+                }
                 message.into_iter().for_each(|message| out.send(message));
                 let negotiated = next.agreed.negotiated;
                 (Stage::Reply(next), negotiated)

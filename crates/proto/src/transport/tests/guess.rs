@@ -37,6 +37,22 @@ fn a_wrong_guess_is_ignored_and_made_good() {
     assert_eq!(kex_inits(rsa_first, kex(&[X]), TestKeys::every()), 2, "the same method, other key");
 }
 
+/// So that a client can come again without a guess when the server does not cope.
+#[test]
+fn a_wrong_guess_is_told() {
+    for (server, wrong) in [(kex(&[X]), false), (kex(&[P]), true), (kex(&[P, X]), true)] {
+        let mut pair = Pair::new(kex(&[X, P]), server, TestKeys::ed25519());
+        pair.start();
+        pair.run().unwrap();
+        assert_eq!(pair.client.events.contains(&Event::GuessedWrong), wrong);
+    }
+    let shy = KexConfig { first_packet_guess: false, ..kex(&[X]) };
+    let mut pair = Pair::new(shy, kex(&[P, X]), TestKeys::ed25519());
+    pair.start();
+    pair.run().unwrap();
+    assert!(!pair.client.events.contains(&Event::GuessedWrong));
+}
+
 #[test]
 fn a_client_that_does_not_guess_waits_for_the_server() {
     let shy = KexConfig { first_packet_guess: false, ..kex(&[X]) };
