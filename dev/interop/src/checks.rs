@@ -4,10 +4,13 @@ use crate::client::Client;
 use crate::lab::{Lab, program};
 use crate::run::{Input, Outcome, Output, run};
 use crate::server::{Kind, Server};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_secs(600);
@@ -61,7 +64,8 @@ impl Pair {
         self.client.command(&self.lab, &self.server, self.key, &args, remote)
     }
 
-    fn run(&self, remote: &str, input: Input) -> Result<Outcome> {
+    /// Runs `remote` to its end.
+    pub fn run(&self, remote: &str, input: Input) -> Result<Outcome> {
         run(self.command(remote)?, input, Output::Keep, SHORT)
     }
 }
@@ -86,7 +90,7 @@ pub fn echo(pair: &Pair) -> Result<()> {
 
 /// The command's exit status is the client's.
 pub fn exit_status(pair: &Pair) -> Result<()> {
-    for status in [0, 1, 7, 254] {
+    for status in [0, 1, 127, 128, 254, 255] {
         let outcome = pair.run(&format!("exit {status}"), Input::Empty)?;
         ensure!(outcome.status == status, "{} instead of {status}", outcome.status);
     }
@@ -142,15 +146,21 @@ pub fn reader_gone(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
-/// The client ends when nobody reads its stdout any more.
+/// The client ends, and quietly, when nobody reads its stdout any more: `yes | head -1`. ssh does
+/// so with servers that call themselves OpenSSH; from others it takes everything to the end.
 pub fn consumer_gone(pair: &Pair) -> Result<()> {
     let mut command = pair.command("yes")?;
-    let (reader, writer) = std::io::pipe()?;
-    let mut child = command.stdin(Stdio::null()).stdout(writer).spawn()?;
+    let (mut reader, writer) = std::io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
     drop(command); // holds the pipe's writing end too
-    std::thread::sleep(Duration::from_millis(500));
+    reader.read_exact(&mut [0; 2])?;
     drop(reader);
-    crate::run::wait(&mut child, SHORT).map(drop)
+    crate::run::wait(&mut child, SHORT)?;
+    let mut said = String::new();
+    child.stderr.take().context("stderr")?.read_to_string(&mut said)?;
+    ensure!(said.is_empty(), "said {said:?}");
+    Ok(())
 }
 
 /// A command line longer than a packet of 32 KiB.
@@ -184,6 +194,33 @@ pub fn both_ways(pair: &Pair, size: u64) -> Result<()> {
     let outcome =
         run(pair.command("cat")?, Input::Stream(size, 4), Output::Compare(size, 4), LONG)?;
     done(&outcome).context("both ways")
+}
+
+/// Data for the command flows while nobody takes what it writes. It leaves its answer in a file:
+/// stderr shares stdout's window, which is used up.
+pub fn stdin_flows_while_stdout_is_full(pair: &Pair) -> Result<()> {
+    const SIZE: u64 = 32 << 20;
+    let (lhgen, answer) = (program("lhgen")?, pair.lab.path("answer"));
+    let (lhgen, file) = (lhgen.display(), answer.display());
+    let remote = format!("yes & {lhgen} check {SIZE} 5 >{file}; kill $!; wait");
+    let mut command = pair.command(&remote)?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    let mut stdin = child.stdin.take().context("stdin")?;
+    let feeder = std::thread::spawn(move || crate::stream::make(&mut stdin, SIZE, 5));
+    let deadline = Instant::now() + SHORT;
+    let answered = || std::fs::read(&answer).is_ok_and(|text| text.starts_with(b"ok "));
+    while !answered() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let in_time = answered();
+    let mut stdout = child.stdout.take().context("stdout")?;
+    let taking = std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+    let ended = crate::run::wait(&mut child, SHORT);
+    let taken = taking.join().map_err(|_| anyhow::anyhow!("the reader"))??;
+    feeder.join().map_err(|_| anyhow::anyhow!("the feeder"))??;
+    ensure!(in_time && taken > 0, "in time: {in_time}; {taken} bytes came");
+    ended.map(drop)
 }
 
 /// Several sessions at once do not disturb each other.
@@ -230,6 +267,17 @@ pub fn server_killed(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
+/// Status 255 and one line that begins `lhssh: ` and has all of `words`; a hint may follow it.
+pub fn one_line(outcome: &Outcome, words: &[&str]) -> Result<()> {
+    let said = &outcome.stderr;
+    ensure!(outcome.status == 255, "status {}: {said}", outcome.status);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with("hint: ")).collect();
+    let [line] = lines.as_slice() else { bail!("{} lines: {said}", lines.len()) };
+    let right = line.starts_with("lhssh: ") && words.iter().all(|word| line.contains(word));
+    ensure!(right, "not {words:?}: {line}");
+    Ok(())
+}
+
 /// One way to behave, by name.
 pub type Check = (&'static str, fn(&Pair) -> Result<()>);
 
@@ -246,8 +294,8 @@ pub const BASICS: &[Check] = &[
 pub const LIKE_SSH: &[Check] = &[
     ("killed by a signal", killed_by_a_signal),
     ("reader gone", reader_gone),
-    ("consumer gone", consumer_gone),
     ("long command", long_command),
+    ("stdin flows while stdout is full", stdin_flows_while_stdout_is_full),
     ("side by side", side_by_side),
 ];
 
@@ -264,4 +312,24 @@ impl Pair {
             Ok(())
         });
     }
+}
+
+/// Every file below `dir` by its relative path, with its content's length and hash.
+pub fn tree(dir: &Path) -> Result<BTreeMap<PathBuf, (usize, u64)>> {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![dir.to_path_buf()];
+    while let Some(at) = todo.pop() {
+        for entry in std::fs::read_dir(&at).with_context(|| at.display().to_string())? {
+            let path = entry?.path();
+            if path.is_dir() {
+                todo.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path)?;
+            let mut hasher = DefaultHasher::new();
+            bytes.hash(&mut hasher);
+            found.insert(path.strip_prefix(dir)?.to_path_buf(), (bytes.len(), hasher.finish()));
+        }
+    }
+    Ok(found)
 }

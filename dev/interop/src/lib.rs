@@ -6,6 +6,7 @@
 //! Client    ssh, dbclient, plink, asyncssh, paramiko, lhssh   client
 //! Run       one client command with its three streams         run
 //! checks    what any client and any server must do together   checks
+//! Way       a wire that flips a bit, a server that is none     proxy
 //! ```
 //! A check takes a [`Pair`] and knows no program by name, so stock programs are put through the
 //! same checks among themselves first (tests/stock.rs): where that passes and a pair with ours
@@ -18,6 +19,7 @@ pub mod checks;
 pub mod client;
 pub mod lab;
 pub mod need;
+pub mod proxy;
 pub mod run;
 pub mod server;
 pub mod stream;

@@ -94,9 +94,14 @@ impl Server {
         bail!("{:?} server does not listen: {}", self.kind, self.log())
     }
 
+    /// All that it logged.
+    pub fn whole_log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
     /// The end of what it logged.
     pub fn log(&self) -> String {
-        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let text = self.whole_log();
         let lines: Vec<&str> = text.lines().collect();
         lines.get(lines.len().saturating_sub(15)..).unwrap_or_default().join("\n")
     }
