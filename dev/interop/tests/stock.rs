@@ -1,7 +1,9 @@
 //! The harness itself, on stock programs among themselves. When these pass and a pair with ours
 //! fails, ours is at fault.
 
-use interop::checks::{BASICS, LIKE_SSH, both_ways, download, server_killed, upload};
+use interop::checks::{
+    BASICS, LIKE_SSH, both_ways, consumer_gone, download, server_killed, upload,
+};
 use interop::{Client, Kind, Pair};
 
 const SIZE: u64 = 16 << 20;
@@ -18,6 +20,7 @@ fn openssh_to_openssh() {
     pair(Client::OpenSsh, Kind::OpenSsh);
     let Some(pair) = Pair::start(Client::OpenSsh, Kind::OpenSsh) else { return };
     pair.must_all(LIKE_SSH);
+    pair.must(consumer_gone);
     pair.must(server_killed);
 }
 

@@ -5,6 +5,7 @@ use interop::{Client, Kind, Pair};
 use std::sync::Mutex;
 
 const SIZE: u64 = 256 << 20;
+const DUPLEX: u64 = 32 << 20;
 
 /// One at a time: side by side they would only share the cores and run into deadlines.
 static TURN: Mutex<()> = Mutex::new(());
@@ -26,6 +27,28 @@ fn lhssh_to_lhsshd_both_ways_at_once() {
     let _turn = TURN.lock();
     let Some(pair) = Pair::start(Client::Ours, Kind::Ours) else { return };
     pair.must(|pair| both_ways(pair, SIZE));
+}
+
+/// Both directions at once, with everyone: `cat` stops reading when nobody takes what it writes,
+/// and so does a client, so whoever waits in the wrong place waits for ever.
+#[test]
+fn both_ways_at_once_with_each_server() {
+    let _turn = TURN.lock();
+    for server in [Kind::OpenSsh, Kind::Dropbear, Kind::Asyncssh, Kind::Paramiko] {
+        let Some(pair) = Pair::start(Client::Ours, server) else { continue };
+        pair.must(|pair| both_ways(pair, DUPLEX));
+    }
+}
+
+#[test]
+fn both_ways_at_once_with_each_client() {
+    let _turn = TURN.lock();
+    let clients =
+        [Client::OpenSsh, Client::Dbclient, Client::Plink, Client::Asyncssh, Client::Paramiko];
+    for client in clients {
+        let Some(pair) = Pair::start(client, Kind::Ours) else { continue };
+        pair.must(|pair| both_ways(pair, DUPLEX));
+    }
 }
 
 #[test]
