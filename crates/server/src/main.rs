@@ -39,6 +39,8 @@ const MISUSED: u8 = 1;
 
 fn main() -> ExitCode {
     session::keep_stderr_from_client();
+    // On a kernel that is too old for it, what the starter left open is the starter's affair.
+    let _ = sys::keep_descriptors_to_ourselves();
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
     match given.split_first() {
         Some((role, rest)) if role == session::ROLE => report(session::run(rest)),

@@ -3,6 +3,7 @@
 #[cfg(feature = "test-alloc")]
 pub mod alloc;
 mod clock;
+mod descriptors;
 mod names;
 pub mod ns;
 pub mod sched;
@@ -10,6 +11,7 @@ mod tcp;
 pub mod tun;
 
 pub use clock::utc_offset;
+pub use descriptors::keep_descriptors_to_ourselves;
 pub use names::verified_host_name;
 pub use tcp::{
     TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, raise_receive_buffer,
