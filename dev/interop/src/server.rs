@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -69,7 +70,7 @@ pub struct Server {
 impl Server {
     /// Starts one; `config` are more lines for sshd_config, for the servers that have one.
     pub fn start(lab: &Lab, kind: Kind, config: &[&str]) -> Result<Self> {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let port = free_port()?;
         let log = lab.path(&format!("server.{port}.log"));
         let mut command = kind.command(lab, port, config)?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
@@ -162,4 +163,20 @@ fn python(script: &str, lab: &Lab, port: u16) -> Command {
     command.arg(need::root().join("dev/interop/peers").join(script)).arg(port.to_string());
     command.arg(lab.key("host_ed25519")).arg(lab.path("authorized_keys"));
     command
+}
+
+/// A port that nobody has, below those that the kernel gives out by itself: one of those could go
+/// to another test between here and the server's start.
+fn free_port() -> Result<u16> {
+    const FIRST: u16 = 12_000;
+    const COUNT: u32 = 20_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..COUNT {
+        let next = std::process::id().wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = FIRST + u16::try_from(next % COUNT)?;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no free port on loopback")
 }
