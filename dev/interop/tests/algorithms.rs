@@ -77,6 +77,22 @@ fn every_user_key_type_with_openssh_and_between_ours() {
     }
 }
 
+/// What the installed OpenSSH lacks, with others that have it, both roles.
+#[test]
+fn mlkem_with_asyncssh_and_paramiko() {
+    let only = "KexAlgorithms=mlkem768x25519-sha256";
+    for server in [Kind::Asyncssh, Kind::Paramiko] {
+        let args = format!("-o{only}");
+        let Some(pair) = Pair::with(Client::Ours, server, &[&args], &[]) else { return };
+        pair.must(echo);
+    }
+    let config = only.replace('=', " ");
+    for client in [Client::Asyncssh, Client::Paramiko] {
+        let Some(pair) = Pair::with(client, Kind::Ours, &[], &[&config]) else { return };
+        pair.must(echo);
+    }
+}
+
 /// The harness among stock programs: the tables above name things that exist.
 #[test]
 fn openssh_knows_what_its_tables_here_say() {
