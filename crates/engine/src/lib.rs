@@ -34,6 +34,6 @@ pub use link::Link;
 pub use route::{Stream, Totals};
 pub use rx::{Alive, Flow, Port, Program, Rx};
 pub use session::{Plan, Session};
-pub use sink::Sink;
-pub use source::{Source, SourceEnd};
+pub use sink::{Consumer, Sink};
+pub use source::{Producer, Source, SourceEnd};
 pub use tune::{Buffers, Tune};

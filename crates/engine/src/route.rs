@@ -11,9 +11,9 @@ use crate::slab::Slab;
 use proto::channel::LocalId;
 use proto::data;
 use proto::window::{Recv, Rule};
+use rustix::event::PollFd;
 use std::io;
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// Packets of one stream in a slab before the run grows.
@@ -267,7 +267,7 @@ impl Routes {
     }
 
     /// The descriptors to poll for room.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.list.iter().flat_map(|r| [&r.data, &r.stderr]).filter_map(|f| f.sink.waits_for())
     }
 

@@ -438,7 +438,7 @@ impl<P: Program> Rx<P> {
     /// The sinks that hold something.
     fn waiting(&self) -> PollList<'_> {
         let mut fds = PollList::new(self.session.fd());
-        fds.extend(self.routes.waiting().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
+        fds.extend(self.routes.waiting());
         fds
     }
 

@@ -219,14 +219,14 @@ impl Session {
     pub fn start_source(
         &self,
         id: LocalId,
-        source: Source,
+        mut source: Source,
         code: Option<u32>,
         ended: impl FnOnce(&Session, SourceEnd) + Send + 'static,
     ) -> Result<(), Error> {
         let Some(sender) = self.sender(id) else { return Ok(()) };
         let session = self.clone();
         spawn("source", move || {
-            let end = source::run(&session, &sender, &source, code);
+            let end = source::run(&session, &sender, &mut source, code);
             drop(source);
             ended(&session, end);
         })

@@ -5,19 +5,35 @@
 
 use crate::fd::Fd;
 use crate::slab::{Held, Memory, Slab, worth_copying};
+use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 /// Pieces in one gathering write: a slab of 32 KiB packets.
 const PIECES: usize = 16;
 
+/// Takes a stream's data in this process, where it lies. Called on the receiving thread, which
+/// everything else on the connection waits for: what may take long is for another thread.
+pub trait Consumer: Send {
+    /// Takes from the front of `pieces`, in order; the bytes taken. What is left is offered again
+    /// when [`Consumer::room`] is readable. An error ends the stream: the rest is dropped.
+    fn take(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Readable while something can be taken, polled only after less than all was taken.
+    fn room(&self) -> BorrowedFd<'_>;
+
+    /// Nothing more will come: EOF, or the end of the channel or connection.
+    fn end(&mut self);
+}
+
 enum Out {
     /// Not known yet: everything waits.
     Pending,
     Fd(Fd),
+    Consumer(Box<dyn Consumer>),
     /// Taken and dropped: `discard@longhaul`, or the reader is gone.
     Discard,
 }
@@ -60,6 +76,11 @@ impl Sink {
         Self { out: Out::Fd(fd), ..Self::pending() }
     }
 
+    /// Hands everything to `consumer`.
+    pub fn consumer(consumer: Box<dyn Consumer>) -> Self {
+        Self { out: Out::Consumer(consumer), ..Self::pending() }
+    }
+
     /// Becomes `other`, which gets what waited here.
     pub(crate) fn attach(&mut self, other: Sink) {
         self.out = other.out;
@@ -69,12 +90,12 @@ impl Sink {
     /// What is left must be handed to [`Sink::hold`].
     pub(crate) fn offer(&mut self, slab: &Slab, ranges: &[Range<usize>]) -> usize {
         let all = ranges.iter().map(Range::len).sum();
-        match &self.out {
+        match &mut self.out {
             Out::Discard => {
                 self.lose(all);
                 all
             }
-            Out::Fd(fd) if self.queue.is_empty() => {
+            out @ (Out::Fd(_) | Out::Consumer(_)) if self.queue.is_empty() => {
                 let mut taken = 0;
                 for group in ranges.chunks(PIECES) {
                     let mut slices = [IoSlice::new(&[]); PIECES];
@@ -83,10 +104,10 @@ impl Sink {
                     }
                     let slices = slices.get(..group.len()).unwrap_or_default();
                     let wanted: usize = group.iter().map(Range::len).sum();
-                    match fd.write_now(slices) {
+                    match out.take(slices) {
                         Ok(n) => {
-                            taken += n.unwrap_or(0);
-                            if n != Some(wanted) {
+                            taken += n;
+                            if n != wanted {
                                 return taken;
                             }
                         }
@@ -99,7 +120,7 @@ impl Sink {
                 }
                 taken
             }
-            Out::Pending | Out::Fd(_) => 0,
+            Out::Pending | Out::Fd(_) | Out::Consumer(_) => 0,
         }
     }
 
@@ -138,22 +159,22 @@ impl Sink {
     pub(crate) fn drain(&mut self, freed: &mut Vec<Slab>) -> usize {
         let mut total = 0;
         while !self.queue.is_empty() {
-            let taken = match &self.out {
+            let taken = match &mut self.out {
                 Out::Pending => 0,
                 Out::Discard => {
                     let all = self.queue.iter().map(|held| held.bytes().len()).sum();
                     self.lose(all);
                     all
                 }
-                Out::Fd(fd) => {
+                out @ (Out::Fd(_) | Out::Consumer(_)) => {
                     let mut slices = [IoSlice::new(&[]); PIECES];
                     let mut count = 0;
                     for (slice, held) in slices.iter_mut().zip(&self.queue) {
                         *slice = IoSlice::new(held.bytes());
                         count += 1;
                     }
-                    match fd.write_now(slices.get(..count).unwrap_or_default()) {
-                        Ok(n) => n.unwrap_or(0),
+                    match out.take(slices.get(..count).unwrap_or_default()) {
+                        Ok(n) => n,
                         Err(error) => {
                             self.give_up(error);
                             continue;
@@ -229,7 +250,7 @@ impl Sink {
     }
 
     fn close(&mut self) {
-        if matches!(self.out, Out::Fd(_)) {
+        if matches!(self.out, Out::Fd(_) | Out::Consumer(_)) {
             self.out = Out::Discard;
         }
     }
@@ -239,11 +260,34 @@ impl Sink {
         !self.queue.is_empty()
     }
 
-    /// The descriptor to be polled for room.
-    pub(crate) fn waits_for(&self) -> Option<BorrowedFd<'_>> {
+    /// What to poll for room.
+    pub(crate) fn waits_for(&self) -> Option<PollFd<'_>> {
         match &self.out {
-            Out::Fd(fd) if !self.queue.is_empty() => Some(fd.as_fd()),
+            Out::Fd(fd) if !self.queue.is_empty() => Some(PollFd::new(fd, PollFlags::OUT)),
+            Out::Consumer(consumer) if !self.queue.is_empty() => {
+                Some(PollFd::from_borrowed_fd(consumer.room(), PollFlags::IN))
+            }
             _ => None,
+        }
+    }
+}
+
+impl Out {
+    /// Writes `pieces` as far as they are taken at once.
+    fn take(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Fd(fd) => fd.write_now(pieces).map(Option::unwrap_or_default),
+            Self::Consumer(consumer) => consumer.take(pieces),
+            Self::Pending | Self::Discard => Ok(0),
+        }
+    }
+}
+
+/// However a stream ends, its consumer is told once.
+impl Drop for Out {
+    fn drop(&mut self) {
+        if let Self::Consumer(consumer) = self {
+            consumer.end();
         }
     }
 }

@@ -28,6 +28,56 @@ pub enum Source {
     Fd(Fd),
     /// As many zero bytes as the peer takes: `zeros@longhaul`.
     Zeros,
+    /// Made in this process.
+    Producer(Box<dyn Producer>),
+}
+
+/// Makes a channel's data in this process, in the packets it leaves in. Called on the source's own
+/// thread, which may wait.
+pub trait Producer: Send {
+    /// Waits until there is something to send; `false` is the end. No credit is held meanwhile.
+    /// A channel that closes does not end the wait: its program does.
+    fn wait(&mut self) -> bool;
+
+    /// Fills the front of `areas`, which are at most what the peer takes now and hold at least one
+    /// byte; the bytes filled. None is no end, but "not now": `wait` is asked again.
+    fn fill(&mut self, areas: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
+}
+
+/// What one read gave.
+enum Read {
+    Bytes(usize),
+    NotNow,
+    End,
+}
+
+impl Source {
+    /// Waits until there is something to read; `false` is the end.
+    fn wait(&mut self) -> io::Result<bool> {
+        match self {
+            Self::Fd(fd) => fd.wait_readable().map(|()| true),
+            Self::Zeros => Ok(true),
+            Self::Producer(producer) => Ok(producer.wait()),
+        }
+    }
+
+    fn read(&mut self, areas: &mut [IoSliceMut<'_>]) -> io::Result<Read> {
+        let read = match self {
+            Self::Fd(fd) => match fd.read(areas)? {
+                0 => Read::End,
+                bytes => Read::Bytes(bytes),
+            },
+            Self::Zeros => {
+                areas.iter_mut().for_each(|area| area.fill(0));
+                Read::Bytes(areas.iter().map(|area| area.len()).sum())
+            }
+            Self::Producer(producer) => match producer.fill(areas)? {
+                0 => Read::NotNow,
+                bytes => Read::Bytes(bytes),
+            },
+        };
+        Ok(read)
+    }
 }
 
 /// How a source ended.
@@ -131,7 +181,7 @@ impl Sender {
 pub(crate) fn run(
     session: &Session,
     sender: &Arc<Sender>,
-    source: &Source,
+    source: &mut Source,
     code: Option<u32>,
 ) -> SourceEnd {
     loop {
@@ -147,14 +197,14 @@ pub(crate) fn run(
 fn turn(
     session: &Session,
     sender: &Sender,
-    source: &Source,
+    source: &mut Source,
     code: Option<u32>,
 ) -> Result<Option<SourceEnd>, Error> {
     // Credit is shared with the channel's other streams: none is reserved while nothing comes.
-    if let Source::Fd(fd) = source
-        && let Err(error) = fd.wait_readable()
-    {
-        return Ok(Some(SourceEnd::Failed(error)));
+    match source.wait() {
+        Ok(true) => {}
+        Ok(false) => return Ok(Some(SourceEnd::Eof)),
+        Err(error) => return Ok(Some(SourceEnd::Failed(error))),
     }
     let Some(credit) = sender.take(BATCH) else { return Ok(Some(SourceEnd::Unwanted)) };
     let Some(mut batch) = session.tx().pool().bulk() else {
@@ -163,14 +213,18 @@ fn turn(
     let filled = {
         let mut areas: [IoSliceMut<'_>; SLOTS] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let count = batch.areas(credit, sender.max_packet, &mut areas);
-        read(source, areas.get_mut(..count).unwrap_or_default())
+        source.read(areas.get_mut(..count).unwrap_or_default())
     };
     let filled = match filled {
-        Ok(filled) if filled > 0 => filled,
-        ended => {
+        Ok(Read::Bytes(filled)) => filled.min(credit),
+        nothing => {
             sender.put_back(credit);
             session.tx().pool().put(batch);
-            return Ok(Some(ended.map_or_else(SourceEnd::Failed, |_| SourceEnd::Eof)));
+            return Ok(match nothing {
+                Ok(Read::End) => Some(SourceEnd::Eof),
+                Ok(_) => None,
+                Err(error) => Some(SourceEnd::Failed(error)),
+            });
         }
     };
     if filled < credit {
@@ -182,16 +236,6 @@ fn turn(
     }
     session.count_sent(filled);
     Ok(None)
-}
-
-fn read(source: &Source, areas: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-    match source {
-        Source::Fd(fd) => fd.read(areas),
-        Source::Zeros => {
-            areas.iter_mut().for_each(|area| area.fill(0));
-            Ok(areas.iter().map(|area| area.len()).sum())
-        }
-    }
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

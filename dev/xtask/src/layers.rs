@@ -11,10 +11,11 @@ const FLOORS: &[&[&str]] = &[
     &["wire", "sys"],
     &["crypt"],
     &["keys", "conf"],
-    &["packet", "proto"],
+    &["packet", "proto", "sftp"],
     &["engine"],
     &["login"],
-    &["client", "server"],
+    &["remote"],
+    &["client", "server", "copy", "sftp-server", "sftp-client"],
 ];
 
 /// Tools for working on the project: they may use any floor and each other, no floor may use them.

@@ -1,0 +1,1 @@
+//! A host's files: logs in, opens sftp channels, carries their bytes.
