@@ -14,6 +14,7 @@ use args::{Invocation, Refused};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    sys::hear_of_children();
     match invoke() {
         Ok(code) => code,
         Err(refused) => {

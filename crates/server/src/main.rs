@@ -38,6 +38,7 @@ const FAILED: u8 = 255;
 const MISUSED: u8 = 1;
 
 fn main() -> ExitCode {
+    sys::forget_ignored_signals();
     session::keep_stderr_from_client();
     // On a kernel that is too old for it, what the starter left open is the starter's affair.
     let _ = sys::keep_descriptors_to_ourselves();

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Server, is_alive, kill, noise, read_all, stderr, stdout, until, user};
+use common::{Server, Site, is_alive, kill, noise, read_all, stderr, stdout, until, user};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
@@ -210,6 +210,17 @@ fn a_client_that_goes_away_hangs_up_its_command() {
     ssh.kill().unwrap();
     ssh.wait().unwrap();
     until("the command to be hung up", || server.site.text("hup") == "hung up\n", || server.log());
+}
+
+/// As under nohup: a shell can never trap what was ignored when it started.
+#[test]
+fn commands_hear_signals_that_the_servers_starter_ignored() {
+    let site = Site::new();
+    let mut ignoring = Command::new("env");
+    ignoring.args(["--ignore-signal=HUP", "--ignore-signal=CHLD", "--ignore-signal=TERM"]);
+    let server = site.serve_by(ignoring, &[]);
+    let output = server.run("trap 'echo heard' HUP TERM; kill -HUP $$; kill -TERM $$; true");
+    assert_eq!(stdout(&output), "heard\nheard\n", "{}", server.log());
 }
 
 /// Without the hang-up, what was received and never read would keep the session for ever.

@@ -7,12 +7,14 @@ mod descriptors;
 mod names;
 pub mod ns;
 pub mod sched;
+mod signals;
 mod tcp;
 pub mod tun;
 
 pub use clock::utc_offset;
 pub use descriptors::keep_descriptors_to_ourselves;
 pub use names::verified_host_name;
+pub use signals::{forget_ignored_signals, hear_of_children};
 pub use tcp::{
     TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, raise_receive_buffer,
     raise_send_buffer, receive_buffer, send_buffer, tcp_info,

@@ -4,6 +4,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 const SKIP: i32 = 77;
+const REFUSED: i32 = 3;
 
 fn linkemu(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linkemu"));
@@ -44,7 +45,12 @@ fn run_reports_both_directions_as_json() {
     let script = "timeout 1 bash -c 'exec 3<>/dev/tcp/$LINKEMU_REMOTE/9' 2>/dev/null; true";
     let Some(output) = run_or_skip("json", &[&arguments[..], &[script]].concat()) else { return };
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["verdict"], "Sound");
+    // Whether the emulator kept up is the machine's affair; program and report must agree on it.
+    match output.status.code() {
+        Some(0) => assert_eq!(report["verdict"], "Sound"),
+        Some(REFUSED) => assert!(report["verdict"]["Refused"][0].is_string(), "{report}"),
+        other => panic!("{other:?}: {report}"),
+    }
     assert!(report["stats"]["a_to_b"]["packets_out"].as_u64() > Some(0));
     assert!(report["stats"]["b_to_a"]["packets_out"].as_u64() > Some(0));
 }

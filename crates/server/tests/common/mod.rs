@@ -77,8 +77,19 @@ impl Site {
 
     /// A listener in the foreground.
     pub(crate) fn serve(self, settings: &[&str]) -> Server {
+        let command = self.lhsshd(settings);
+        self.start(command)
+    }
+
+    /// The same, started by another program.
+    pub(crate) fn serve_by(self, mut starter: Command, settings: &[&str]) -> Server {
+        let command = self.lhsshd(settings);
+        starter.arg(command.get_program()).args(command.get_args());
+        self.start(starter)
+    }
+
+    fn start(self, mut command: Command) -> Server {
         let log = fs::File::options().append(true).create(true).open(self.path("log")).unwrap();
-        let mut command = self.lhsshd(settings);
         let child = command.arg("-D").stdin(Stdio::null()).stderr(log).spawn().unwrap();
         let server = Server { site: self, child };
         server.wait_for_log("Server listening on");
