@@ -1,0 +1,108 @@
+//! What is to be copied and how: the command line, resolved. Made by the program's `args`, read by
+//! the core on every thread; nothing in it changes while a copy runs.
+
+use crate::filter::Filter;
+use crate::list::List;
+use crate::shard::Shard;
+use std::ffi::OsString;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A copy to carry out.
+#[derive(Debug)]
+pub struct Options {
+    /// What is copied; at least one.
+    pub sources: Vec<Place>,
+    /// Where it goes: a directory, or the new name of a single source.
+    pub target: Place,
+    /// `-r`: directories too; symbolic links among the sources are followed only as scp does.
+    pub recursive: bool,
+    /// `-p`: modes, times, owner when privileged, hard links, extended attributes.
+    pub preserve: bool,
+    /// `-n`: how many lanes.
+    pub lanes: Lanes,
+    /// `--verify`: content counts, not size and time, and what arrived is compared.
+    pub verify: bool,
+    /// `--inplace`: write under the final name, without a part file.
+    pub inplace: bool,
+    /// Not `--no-fsync`: a finished file is on the disk before it has its name.
+    pub fsync: bool,
+    /// `--delay-updates`: no file gets its name before all are there.
+    pub delay_updates: bool,
+    /// `--dry-run`: tell what would be done, touch nothing.
+    pub dry_run: bool,
+    /// `--bwlimit`, `-l`: bytes per second, all lanes together.
+    pub bwlimit: Option<NonZeroU64>,
+    /// `--include`, `--exclude`: which names below a source are copied.
+    pub filter: Filter,
+    /// `--files-from`: names below the one source, instead of everything below it.
+    pub list: Option<List>,
+    /// `--shard`: which part of the files is this host's.
+    pub shard: Option<Shard>,
+    /// `-t`: so many made-up bytes, no disk at either end; paths count for nothing.
+    pub test: Option<u64>,
+}
+
+/// How many lanes are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lanes {
+    /// Few at first, more while that makes it faster.
+    Auto,
+    /// Exactly so many, from the start.
+    Fixed(NonZeroU32),
+}
+
+/// One end of a copy.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// A path of this host.
+    Local(PathBuf),
+    /// A path of another host.
+    Remote(Remote),
+}
+
+impl Place {
+    /// The host, if it is another one.
+    #[must_use]
+    pub fn host(&self) -> Option<&Arc<Host>> {
+        match self {
+            Self::Local(_) => None,
+            Self::Remote(remote) => Some(&remote.host),
+        }
+    }
+}
+
+/// A path of another host.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// The host; places on the same host share it, so `Arc::ptr_eq` tells.
+    pub host: Arc<Host>,
+    /// The path as it was given: any bytes, relative to where the server starts, empty for that
+    /// directory itself. A leading `~` is the user's home, as with scp.
+    pub path: Vec<u8>,
+}
+
+/// How another host's files are reached.
+#[derive(Debug)]
+pub struct Host {
+    /// `user@host` as it is called in messages: checked, without a port.
+    pub name: String,
+    /// What is connected to.
+    pub way: Way,
+}
+
+/// A way to an SFTP server.
+#[derive(Debug)]
+pub enum Way {
+    /// Our own SSH.
+    Ssh(Box<conf::Client>),
+    /// A program that speaks SFTP on its standard input and output, started once per lane: a
+    /// server (`-D`), or another SSH client with its arguments (`-S`).
+    Program {
+        /// Looked up in PATH if it has no slash.
+        program: PathBuf,
+        /// Its arguments.
+        args: Vec<OsString>,
+    },
+}

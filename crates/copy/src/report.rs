@@ -1,0 +1,100 @@
+//! What became of a copy: counted by the core, printed by the program, and the exit code's reason.
+
+use std::time::Duration;
+
+/// The end of a copy. Sizes are bytes of file content, without SFTP's and SSH's share.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// Files whose content was copied.
+    pub copied: u64,
+    /// Files that were there already and identical.
+    pub skipped: u64,
+    /// Files whose content was compared at both ends.
+    pub verified: u64,
+    /// Directories that were made.
+    pub directories: u64,
+    /// Content that was moved and is in place, by whatever run of the command: bytes moved now.
+    pub bytes: u64,
+    /// Content that was moved but had to be moved again.
+    pub wasted: u64,
+    /// Content that did not have to move: holes, and what a stopped run had left.
+    pub spared: u64,
+    /// Connections and requests that were tried again.
+    pub retries: u64,
+    /// Most lanes at one time.
+    pub lanes: u32,
+    /// Connections that were made.
+    pub connections: u32,
+    /// From the start to the last file in place.
+    pub elapsed: Duration,
+    /// What could not be copied, in the order it happened.
+    pub failures: Vec<Failure>,
+}
+
+impl Report {
+    /// R6: everything that was asked for is there and identical.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.failures.is_empty()
+    }
+
+    /// Bytes per second over the whole time.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        let seconds = self.elapsed.as_secs_f64();
+        if seconds > 0.0 { self.bytes as f64 / seconds } else { 0.0 }
+    }
+
+    /// 0 if all is there (R6), 255 if a host could not be reached or was lost, else 1.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        let lost = |failure: &Failure| matches!(failure.what, What::Host(_));
+        match self.failures.iter().any(lost) {
+            true => 255,
+            false => u8::from(!self.is_complete()),
+        }
+    }
+}
+
+/// Something that could not be copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What it is.
+    pub what: What,
+    /// The cause in one line; it may hold the server's text, so it is escaped before it is printed.
+    pub why: String,
+}
+
+/// What a failure is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A path, as it was given or found: any bytes.
+    Path(Vec<u8>),
+    /// A host that could not be reached, or was lost for good.
+    Host(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(failures: &[What]) -> Report {
+        let failure = |what: &What| Failure { what: what.clone(), why: "x".to_owned() };
+        Report { failures: failures.iter().map(failure).collect(), ..Report::default() }
+    }
+
+    #[test]
+    fn r6_any_failure_is_an_exit_code() {
+        let (path, host) = (What::Path(b"a".to_vec()), What::Host("h".to_owned()));
+        assert_eq!(ended(&[]).exit_code(), 0);
+        assert_eq!(ended(std::slice::from_ref(&path)).exit_code(), 1);
+        assert_eq!(ended(&[path, host]).exit_code(), 255);
+    }
+
+    #[test]
+    fn a_copy_of_no_time_has_no_rate() {
+        assert_eq!(ended(&[]).mean().to_bits(), 0f64.to_bits());
+        let report = Report { bytes: 10, elapsed: Duration::from_secs(2), ..Report::default() };
+        assert!((report.mean() - 5.0).abs() < 1e-9);
+    }
+}
