@@ -14,6 +14,9 @@ const KNOWN: u32 = SIZE | OWNER | MODE | TIMES | EXTENDED;
 /// of access, `uint32` of modification.
 pub const NANOSECONDS: &[u8] = b"times-ns@longhaul";
 
+/// Names and their values.
+pub type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// Attributes; what is absent is unknown, or left as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attrs {
@@ -26,7 +29,7 @@ pub struct Attrs {
     /// Access and modification, seconds since 1970 as unsigned 32 bits.
     pub times: Option<(u32, u32)>,
     /// Pairs of name and value.
-    pub extended: Vec<(Vec<u8>, Vec<u8>)>,
+    pub extended: Pairs,
 }
 
 impl Attrs {
@@ -94,7 +97,7 @@ fn pair(r: &mut Reader<'_>, what: &'static str) -> Result<(u32, u32), Malformed>
 }
 
 /// A counted list of pairs of strings.
-pub(super) fn pairs(r: &mut Reader<'_>) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Malformed> {
+pub(super) fn pairs(r: &mut Reader<'_>) -> Result<Pairs, Malformed> {
     list(r, "pairs", |r| Ok((r.string("name")?.to_vec(), r.string("value")?.to_vec())))
 }
 

@@ -1,7 +1,7 @@
 //! Extended requests: OpenSSH's (its PROTOCOL, section 4) and ours (PROTOCOL.md).
 
 use super::attrs::{pairs, write_pairs};
-use super::{Attrs, Handle, list, write_count};
+use super::{Attrs, Handle, Pairs, list, write_count};
 use wire::{Malformed, Reader, Writer};
 
 /// Names of extended requests.
@@ -169,7 +169,7 @@ pub enum Extended {
     /// Answered by [`super::Xattrs`].
     GetXattrs(Handle),
     /// Sets those, leaves others.
-    SetXattrs(Handle, Vec<(Vec<u8>, Vec<u8>)>),
+    SetXattrs(Handle, Pairs),
     /// A name that is not known here.
     Unknown {
         /// The name.

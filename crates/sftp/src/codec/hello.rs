@@ -1,6 +1,6 @@
 //! INIT and VERSION: the first packet of each side (section 4).
 
-use super::{kind, packet};
+use super::{Pairs, kind, packet};
 use wire::{Malformed, Reader, Writer};
 
 /// The version of the protocol that everybody speaks.
@@ -15,7 +15,7 @@ pub struct Hello {
     /// Of the protocol.
     pub version: u32,
     /// Names of extensions and what they say, mostly a version.
-    pub extensions: Vec<(Vec<u8>, Vec<u8>)>,
+    pub extensions: Pairs,
 }
 
 impl Hello {

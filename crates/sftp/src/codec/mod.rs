@@ -19,7 +19,7 @@ mod request;
 mod status;
 mod typed;
 
-pub use attrs::{Attrs, NANOSECONDS};
+pub use attrs::{Attrs, NANOSECONDS, Pairs};
 pub use extended::{Extended, GetFile, PutFile, PutFlags, name};
 pub use head::{DATA_HEAD, DataHead, WRITE_HEAD, WriteHead};
 pub use hello::{Hello, NANOSECONDS_WANTED, VERSION};

@@ -2,7 +2,7 @@
 //! `parse` takes it.
 
 use super::attrs::{pairs, write_pairs};
-use super::{Attrs, Status, list, write_count};
+use super::{Attrs, Pairs, Status, list, write_count};
 use wire::{Malformed, Reader, Writer};
 
 /// Of `limits@openssh.com`; 0 says nothing.
@@ -92,7 +92,7 @@ impl SparseMap {
 
 /// Of `get-xattrs@longhaul`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Xattrs(pub Vec<(Vec<u8>, Vec<u8>)>);
+pub struct Xattrs(pub Pairs);
 
 /// Reads all of `bytes`.
 fn whole<'a, T>(
