@@ -4,4 +4,5 @@
 //! the heads of WRITE and DATA, and whoever moves the bytes deals with what follows.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+pub mod client;
 pub mod codec;

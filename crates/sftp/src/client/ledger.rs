@@ -1,0 +1,520 @@
+//! Ledger: what is queued, what the server owes answers to, and why the channel ended. Shared by
+//! the clients, the sending and the receiving thread; the lock is held for a few moves of memory,
+//! never for I/O.
+
+use super::facts::{ServerFacts, Sizes};
+use super::transfer::{Check, Data, Got, Sent, Target};
+use super::{Answer, Error, Event};
+use crate::codec::{Handle, Reply, Status};
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Below so many unsent bytes there is room again, once there were twice as many.
+const ROOM: u64 = 512 * 1024;
+
+/// What a READ counts as unsent.
+const READ_BYTES: u64 = 64;
+
+/// Who waits for the answer to a request.
+pub(super) enum Waiting {
+    Token(u64),
+    Caller(SyncSender<Result<Reply, Error>>),
+    /// The client itself, for the server's limits.
+    Sizes,
+}
+
+/// The kind of answer that a request has beside a status (draft section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expect {
+    Status,
+    Handle,
+    Names,
+    Attrs,
+    Data,
+    Extended,
+    /// A request that only the caller knows.
+    Any,
+}
+
+impl Expect {
+    /// Whether `reply` may answer. A status that says no always may.
+    pub(super) fn takes(self, reply: &Reply) -> bool {
+        match reply {
+            Reply::Status { code: Status::Ok, .. } => matches!(self, Self::Status | Self::Any),
+            Reply::Status { .. } => true,
+            Reply::Handle(_) => self == Self::Handle,
+            Reply::Names(_) => self == Self::Names,
+            Reply::Attrs(_) => self == Self::Attrs,
+            Reply::Data(_) => self == Self::Data,
+            Reply::Extended(_) => matches!(self, Self::Extended | Self::Any),
+        }
+    }
+}
+
+/// A request that was encoded with the id 0.
+pub(super) struct Message {
+    pub(super) bytes: Vec<u8>,
+    pub(super) expect: Expect,
+    pub(super) waiting: Waiting,
+}
+
+/// Bytes for a file at the server, cut into WRITEs when they leave.
+pub(super) struct Put {
+    pub(super) token: u64,
+    pub(super) handle: Handle,
+    pub(super) remote: u64,
+    pub(super) data: Data,
+    pub(super) check: Check,
+}
+
+/// Bytes of a file at the server: one READ, and more for the rest if the answer is short.
+pub(super) struct Get {
+    pub(super) token: u64,
+    pub(super) handle: Handle,
+    pub(super) remote: u64,
+    /// Bytes asked for in all.
+    pub(super) len: u32,
+    pub(super) target: Target,
+    pub(super) hasher: Option<Box<blake3::Hasher>>,
+    pub(super) got: Got,
+    /// Bytes that the READ under way asks for.
+    pub(super) asked: u32,
+    /// Answers so far that were shorter than what was asked for.
+    pub(super) short: u32,
+    pub(super) failed: Option<Error>,
+}
+
+/// What waits to be sent.
+pub(super) enum Item {
+    Message(Message),
+    Put(Put),
+    Get(Box<Get>),
+}
+
+impl Item {
+    fn unsent(&self) -> u64 {
+        match self {
+            Self::Message(message) => message.bytes.len() as u64,
+            Self::Put(put) => put.data.len(),
+            Self::Get(_) => READ_BYTES,
+        }
+    }
+
+    fn fail(self, shared: &Shared, why: &Error) {
+        match self {
+            Self::Message(message) => shared.reply(message.waiting, Err(why.clone())),
+            Self::Put(put) => shared.answer(put.token, Err(why.clone())),
+            Self::Get(get) => shared.answer(get.token, Err(why.clone())),
+        }
+    }
+}
+
+/// What the server owes an answer to.
+pub(super) enum Owed {
+    Request(Expect, Waiting),
+    /// A WRITE of the put with this number.
+    Write(u64),
+    Read(Box<Get>),
+    /// A READ of this token, whose answer is coming in.
+    Arriving(u64),
+}
+
+/// What DATA is for.
+pub(super) enum Arriving {
+    /// A get.
+    Bulk(Box<Get>),
+    /// A READ that was asked for as a plain request.
+    Reply,
+}
+
+/// A put of which WRITEs are under way.
+struct Writing {
+    token: u64,
+    under_way: u32,
+    /// All WRITEs were sent that will be.
+    cut: bool,
+    sent: Sent,
+    failed: Option<Error>,
+}
+
+pub(super) struct State {
+    queue: VecDeque<Item>,
+    unsent: u64,
+    crowded: bool,
+    owed: HashMap<u32, Owed>,
+    last_id: u32,
+    puts: HashMap<u64, Writing>,
+    last_put: u64,
+    pub(super) sizes: Sizes,
+    /// The sending thread waits for something to send.
+    asleep: bool,
+    /// Nobody can ask for more.
+    abandoned: bool,
+    ended: Option<Error>,
+}
+
+/// What the three hands share.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    /// There is something to send, or will never be.
+    more: Condvar,
+    /// The facts are known, or will never be.
+    known: Condvar,
+    facts: OnceLock<ServerFacts>,
+    events: Sender<Event>,
+}
+
+impl Shared {
+    pub(super) fn new(events: Sender<Event>) -> Self {
+        let state = State {
+            queue: VecDeque::new(),
+            unsent: 0,
+            crowded: false,
+            owed: HashMap::new(),
+            last_id: 0,
+            puts: HashMap::new(),
+            last_put: 0,
+            sizes: Sizes::default(),
+            asleep: false,
+            abandoned: false,
+            ended: None,
+        };
+        Self {
+            state: Mutex::new(state),
+            more: Condvar::new(),
+            known: Condvar::new(),
+            facts: OnceLock::new(),
+            events,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a token.
+    fn answer(&self, token: u64, answer: Result<Answer, Error>) {
+        // Nobody may be listening any more.
+        let _ = self.events.send(Event::Answer { token, answer });
+    }
+
+    /// Answers a request.
+    fn reply(&self, waiting: Waiting, reply: Result<Reply, Error>) {
+        match waiting {
+            Waiting::Token(token) => self.answer(token, reply.map(Answer::Reply)),
+            Waiting::Caller(caller) => drop(caller.send(reply)),
+            Waiting::Sizes => {}
+        }
+    }
+
+    // ---- asking: any thread
+
+    /// Queues at the end; after the channel's end the answer comes at once.
+    pub(super) fn ask(&self, item: Item) {
+        let mut state = self.lock();
+        if let Some(why) = &state.ended {
+            return item.fail(self, why);
+        }
+        state.add(item, false);
+        self.wake(state);
+    }
+
+    /// Queues ahead of everything else.
+    pub(super) fn ask_first(&self, item: Item) {
+        let mut state = self.lock();
+        if let Some(why) = &state.ended {
+            return item.fail(self, why);
+        }
+        state.add(item, true);
+        self.wake(state);
+    }
+
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        if std::mem::take(&mut state.asleep) {
+            drop(state);
+            self.more.notify_all();
+        }
+    }
+
+    pub(super) fn unsent(&self) -> u64 {
+        self.lock().unsent
+    }
+
+    pub(super) fn sizes(&self) -> Sizes {
+        self.lock().sizes
+    }
+
+    /// What the server can do, once it said so.
+    pub(super) fn facts(&self) -> Result<&ServerFacts, Error> {
+        let mut state = self.lock();
+        loop {
+            match (self.facts.get(), &state.ended) {
+                (Some(facts), _) => return Ok(facts),
+                (None, Some(why)) => return Err(why.clone()),
+                (None, None) => {}
+            }
+            state = self.known.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The last client is gone: what is queued is still sent.
+    pub(super) fn abandon(&self) {
+        let mut state = self.lock();
+        state.abandoned = true;
+        self.wake(state);
+    }
+
+    // ---- sending: one thread
+
+    /// Waits until there is something to send; false is the end.
+    pub(super) fn wait(&self) -> bool {
+        let mut state = self.lock();
+        loop {
+            if state.ended.is_some() {
+                return false;
+            }
+            if !state.queue.is_empty() {
+                return true;
+            }
+            if state.abandoned && state.owed.is_empty() {
+                return false;
+            }
+            state.asleep = true;
+            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.asleep = false;
+        }
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.lock().ended.is_some()
+    }
+
+    /// The next thing to send, and whether it is a request, its id.
+    pub(super) fn take(&self) -> Option<Item> {
+        let mut state = self.lock();
+        let item = state.queue.pop_front()?;
+        state.unsent = state.unsent.saturating_sub(match &item {
+            // Counted while it is cut.
+            Item::Put(_) => 0,
+            item => item.unsent(),
+        });
+        self.tell_room(&mut state);
+        Some(item)
+    }
+
+    fn tell_room(&self, state: &mut State) {
+        if state.crowded && state.unsent < ROOM {
+            state.crowded = false;
+            let _ = self.events.send(Event::Room);
+        }
+    }
+
+    /// An id for something that leaves now; none after the end, when it was answered already.
+    pub(super) fn owe(&self, owed: Owed) -> Option<u32> {
+        let mut state = self.lock();
+        if let Some(why) = state.ended.clone() {
+            drop(state);
+            self.fail(owed, &why);
+            return None;
+        }
+        let id = state.free_id();
+        state.owed.insert(id, owed);
+        Some(id)
+    }
+
+    /// A put begins: its number, and the most one WRITE may carry.
+    pub(super) fn begin_put(&self, token: u64, len: u64) -> Option<u64> {
+        let mut state = self.lock();
+        if let Some(why) = state.ended.clone() {
+            self.answer(token, Err(why));
+            return None;
+        }
+        state.last_put += 1;
+        let number = state.last_put;
+        let sent = Sent { len, hash: None };
+        state.puts.insert(number, Writing { token, under_way: 0, cut: false, sent, failed: None });
+        Some(number)
+    }
+
+    /// A WRITE of `len` bytes leaves: its id. None if the put has failed or the channel ended, so
+    /// that the rest need not be sent.
+    pub(super) fn owe_write(&self, put: u64, len: u64) -> Option<u32> {
+        let mut state = self.lock();
+        let id = state.free_id();
+        let writing = state.puts.get_mut(&put).filter(|writing| writing.failed.is_none())?;
+        writing.under_way += 1;
+        state.owed.insert(id, Owed::Write(put));
+        state.unsent = state.unsent.saturating_sub(len);
+        self.tell_room(&mut state);
+        Some(id)
+    }
+
+    /// No more WRITEs follow: all of it left, or why it did not. `left` bytes were not sent.
+    pub(super) fn end_put(&self, put: u64, left: u64, result: Result<Option<[u8; 32]>, Error>) {
+        let mut state = self.lock();
+        state.unsent = state.unsent.saturating_sub(left);
+        self.tell_room(&mut state);
+        let Some(writing) = state.puts.get_mut(&put) else { return };
+        writing.cut = true;
+        match result {
+            Ok(hash) => writing.sent.hash = hash,
+            Err(why) => {
+                writing.failed.get_or_insert(why);
+            }
+        }
+        self.settle_put(&mut state, put);
+    }
+
+    fn settle_put(&self, state: &mut State, put: u64) {
+        let over = |writing: &Writing| writing.cut && writing.under_way == 0;
+        if !state.puts.get(&put).is_some_and(over) {
+            return;
+        }
+        if let Some(Writing { token, sent, failed, .. }) = state.puts.remove(&put) {
+            self.answer(token, failed.map_or(Ok(Answer::Sent(sent)), Err));
+        }
+    }
+
+    // ---- receiving: one thread
+
+    /// What an answer with this id is the answer to.
+    pub(super) fn settle(&self, id: u32) -> Option<Owed> {
+        self.lock().owed.remove(&id)
+    }
+
+    /// DATA with this id begins to arrive; what it is for is owed until all of it is there.
+    pub(super) fn arriving(&self, id: u32) -> Option<Arriving> {
+        let mut state = self.lock();
+        let owed = state.owed.get_mut(&id)?;
+        match owed {
+            Owed::Request(Expect::Data, _) => Some(Arriving::Reply),
+            Owed::Read(get) => {
+                let token = get.token;
+                match std::mem::replace(owed, Owed::Arriving(token)) {
+                    Owed::Read(get) => Some(Arriving::Bulk(get)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// All data of a READ is in: done, or the rest is asked for.
+    pub(super) fn arrived(&self, id: u32, get: Box<Get>) {
+        if self.settle(id).is_none() {
+            return;
+        }
+        if get.got.len < get.len && get.failed.is_none() {
+            self.ask_first(Item::Get(get));
+        } else {
+            self.got(*get);
+        }
+    }
+
+    /// A get is over.
+    pub(super) fn got(&self, get: Get) {
+        let Get { token, mut got, hasher, failed, .. } = get;
+        got.hash = hasher.map(|hasher| hasher.finalize().into());
+        self.answer(token, failed.map_or(Ok(Answer::Got(got)), Err));
+        self.rest();
+    }
+
+    /// The answer to a WRITE.
+    pub(super) fn written(&self, put: u64, result: Result<(), Error>) {
+        let mut state = self.lock();
+        let Some(writing) = state.puts.get_mut(&put) else { return };
+        writing.under_way = writing.under_way.saturating_sub(1);
+        if let Err(why) = result {
+            writing.failed.get_or_insert(why);
+        }
+        self.settle_put(&mut state, put);
+        drop(state);
+        self.rest();
+    }
+
+    /// The answer to a request.
+    pub(super) fn replied(&self, waiting: Waiting, reply: Result<Reply, Error>) {
+        self.reply(waiting, reply);
+        self.rest();
+    }
+
+    /// The sending thread ends with the last answer once nobody can ask for more.
+    fn rest(&self) {
+        let state = self.lock();
+        if state.abandoned && state.owed.is_empty() {
+            self.wake(state);
+        }
+    }
+
+    /// Everything about the server is known.
+    pub(super) fn know(&self, facts: ServerFacts) {
+        let mut state = self.lock();
+        state.sizes = facts.sizes;
+        let _ = self.facts.set(facts);
+        drop(state);
+        self.known.notify_all();
+    }
+
+    /// The channel is over: everything that waits gets its answer. The first reason counts.
+    pub(super) fn end(&self, why: Error) {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            return;
+        }
+        state.ended = Some(why.clone());
+        let queue = std::mem::take(&mut state.queue);
+        let owed = std::mem::take(&mut state.owed);
+        let puts = std::mem::take(&mut state.puts);
+        state.unsent = 0;
+        queue.into_iter().for_each(|item| item.fail(self, &why));
+        owed.into_values().for_each(|owed| self.fail(owed, &why));
+        puts.into_values().for_each(|put| {
+            self.answer(put.token, Err(put.failed.unwrap_or_else(|| why.clone())));
+        });
+        let _ = self.events.send(Event::Ended(why));
+        drop(state);
+        self.more.notify_all();
+        self.known.notify_all();
+    }
+
+    fn fail(&self, owed: Owed, why: &Error) {
+        match owed {
+            Owed::Request(_, waiting) => self.reply(waiting, Err(why.clone())),
+            // Its put is answered as a whole.
+            Owed::Write(_) => {}
+            Owed::Read(get) => self.answer(get.token, Err(why.clone())),
+            Owed::Arriving(token) => self.answer(token, Err(why.clone())),
+        }
+    }
+}
+
+impl State {
+    fn add(&mut self, item: Item, first: bool) {
+        self.unsent += item.unsent();
+        self.crowded |= self.unsent >= 2 * ROOM;
+        if first { self.queue.push_front(item) } else { self.queue.push_back(item) }
+    }
+
+    fn free_id(&mut self) -> u32 {
+        loop {
+            self.last_id = self.last_id.wrapping_add(1);
+            if !self.owed.contains_key(&self.last_id) {
+                return self.last_id;
+            }
+        }
+    }
+}
+
+/// Ends a channel from outside of it, for whoever drives it and knows why it ended. Not a client:
+/// holding one does not keep a channel open.
+#[derive(Clone)]
+pub struct Ender(pub(super) Arc<Shared>);
+
+impl Ender {
+    /// The channel is over: every token that waits is answered with `why`, once; the first reason
+    /// counts.
+    pub fn end(&self, why: Error) {
+        self.0.end(why);
+    }
+}
