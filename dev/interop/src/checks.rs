@@ -13,7 +13,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_secs(30);
-const LONG: Duration = Duration::from_secs(600);
+
+/// How long a transfer may take: nobody here is slower than 1 MB/s, however busy the machine.
+fn patience(size: u64) -> Duration {
+    Duration::from_secs(60 + size / 1_000_000)
+}
 
 /// A client and the server it talks to.
 pub struct Pair {
@@ -175,7 +179,7 @@ pub fn long_command(pair: &Pair) -> Result<()> {
 /// `size` bytes to the server, compared there.
 pub fn upload(pair: &Pair, size: u64) -> Result<()> {
     let check = format!("{} check {size} 2", program("lhgen")?.display());
-    let outcome = run(pair.command(&check)?, Input::Stream(size, 2), Output::Keep, LONG)?;
+    let outcome = run(pair.command(&check)?, Input::Stream(size, 2), Output::Keep, patience(size))?;
     done(&outcome).context("upload")?;
     let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
     ensure!(said == format!("ok {size}\n"), "upload: {said} {}", outcome.stderr);
@@ -185,14 +189,15 @@ pub fn upload(pair: &Pair, size: u64) -> Result<()> {
 /// `size` bytes from the server, compared here.
 pub fn download(pair: &Pair, size: u64) -> Result<()> {
     let make = format!("{} make {size} 3", program("lhgen")?.display());
-    let outcome = run(pair.command(&make)?, Input::Empty, Output::Compare(size, 3), LONG)?;
+    let outcome =
+        run(pair.command(&make)?, Input::Empty, Output::Compare(size, 3), patience(size))?;
     done(&outcome).context("download")
 }
 
 /// `size` bytes each way at once, compared here.
 pub fn both_ways(pair: &Pair, size: u64) -> Result<()> {
-    let outcome =
-        run(pair.command("cat")?, Input::Stream(size, 4), Output::Compare(size, 4), LONG)?;
+    let (input, output) = (Input::Stream(size, 4), Output::Compare(size, 4));
+    let outcome = run(pair.command("cat")?, input, output, patience(size))?;
     done(&outcome).context("both ways")
 }
 

@@ -1,6 +1,7 @@
 //! The harness itself, on stock programs among themselves. When these pass and a pair with ours
 //! fails, ours is at fault.
 
+use anyhow::Result;
 use interop::checks::{
     BASICS, LIKE_SSH, both_ways, consumer_gone, download, server_killed, upload,
 };
@@ -12,7 +13,16 @@ fn pair(client: Client, server: Kind) {
     let Some(pair) = Pair::start(client, server) else { return };
     pair.must_all(BASICS);
     pair.must(|pair| upload(pair, SIZE));
-    pair.must(|pair| download(pair, SIZE));
+    pair.must(|pair| at_last(|| download(pair, SIZE)));
+}
+
+/// A second try, for pairs of stock programs alone: dbclient was seen to stop for good in the
+/// middle of a download from sshd, once in some dozens of runs on a busy machine.
+fn at_last(transfer: impl Fn() -> Result<()>) -> Result<()> {
+    transfer().or_else(|why| {
+        eprintln!("once more, after: {why:#}");
+        transfer()
+    })
 }
 
 #[test]
