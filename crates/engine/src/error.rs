@@ -27,6 +27,9 @@ pub enum Error {
     /// Nothing came in time.
     #[error("no answer from the other side for {} s", .0.as_secs())]
     Timeout(std::time::Duration),
+    /// The peer did not finish a key exchange in time.
+    #[error("the other side did not finish a key exchange within {} s", .0.as_secs())]
+    Unfinished(std::time::Duration),
     /// The operating system refused: what we did, and why not.
     #[error("{0}: {1}")]
     Local(&'static str, io::Error),
@@ -48,7 +51,7 @@ impl Error {
             Self::Protocol(error) => Some(error.disconnect_code()),
             Self::Packet(error) => Some(error.disconnect_code()),
             Self::Stray(_) => Some(Disconnect::ProtocolError),
-            Self::Crypt(_) => Some(Disconnect::KeyExchangeFailed),
+            Self::Crypt(_) | Self::Unfinished(_) => Some(Disconnect::KeyExchangeFailed),
             Self::Timeout(_) | Self::Local(..) => Some(Disconnect::ByApplication),
             Self::Closed | Self::Disconnected(..) => None,
         }

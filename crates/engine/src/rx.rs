@@ -35,6 +35,11 @@ const MESSAGE: usize = 1024;
 /// How long a sink that is behind keeps us from receiving: messages for others wait as long.
 const PATIENCE: Duration = Duration::from_millis(1);
 
+/// How long a key exchange may take, from our KEXINIT to the peer's NEWKEYS. Both sides' KEXINIT
+/// queue behind the bulk in front of them: 4 MiB in a socket buffer are 34 s each way at 1 Mbit/s.
+/// Bulk of ours waits meanwhile, so a peer that never finishes would hold the connection for ever.
+const EXCHANGE: Duration = Duration::from_secs(120);
+
 /// What a program does with a connection: called on the receiving thread, must not wait.
 pub trait Program {
     /// An event that the engine does not deal with itself.
@@ -133,6 +138,8 @@ pub struct Rx<P> {
     alive: Option<Alive>,
     asked: u32,
     heard: Instant,
+    /// Longest key exchange that is waited for.
+    exchange: Duration,
     finished: bool,
 }
 
@@ -157,8 +164,16 @@ impl<P: Program> Rx<P> {
             alive,
             asked: 0,
             heard: Instant::now(),
+            exchange: EXCHANGE,
             finished: false,
         }
+    }
+
+    /// Gives a key exchange this long instead of two minutes.
+    #[must_use]
+    pub fn exchange_within(mut self, limit: Duration) -> Self {
+        self.exchange = limit;
+        self
     }
 
     /// Runs the session to its end. What was received before a failure is still written out.
@@ -334,6 +349,7 @@ impl<P: Program> Rx<P> {
         }
         self.drain()?;
         self.credit()?;
+        self.check_exchange()?;
         if self.receiver.rekey_due() {
             self.stage(|connection, out| connection.rekey(out))?;
         }
@@ -449,13 +465,28 @@ impl<P: Program> Rx<P> {
         }
     }
 
-    /// Until the peer must be asked whether it is there, or its key is too old.
+    /// A peer that neither finishes the key exchange nor leaves.
+    fn check_exchange(&self) -> Result<(), Error> {
+        match self.exchange_left() {
+            Some(Duration::ZERO) => Err(Error::Unfinished(self.exchange)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Until the key exchange that is running takes too long.
+    fn exchange_left(&self) -> Option<Duration> {
+        Some(self.exchange.saturating_sub(self.session.exchanging_since()?.elapsed()))
+    }
+
+    /// Until the peer must be asked whether it is there, its key is too old, or its answer to our
+    /// KEXINIT too late.
     fn silence_left(&self) -> Option<Duration> {
         let asks = self.alive.map(|alive| {
             let due = self.heard + alive.interval * (self.asked + 1);
             due.saturating_duration_since(Instant::now())
         });
-        let next = asks.into_iter().chain(self.receiver.rekey_in()).min()?;
+        let others = self.receiver.rekey_in().into_iter().chain(self.exchange_left());
+        let next = asks.into_iter().chain(others).min()?;
         Some(next.max(Duration::from_millis(1)))
     }
 

@@ -21,30 +21,31 @@ use packet::Batch;
 use proto::channel::{Grant, LocalId};
 use proto::window::Rule;
 use proto::{Connection, Effect, Event, Outbox, RekeyLimit};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use wire::msg;
 
 /// Most data the peer may put into one message: larger than the 32 KiB most send costs nothing.
 pub(crate) const MAX_DATA: u32 = 128 * 1024;
 
-/// Whether a key exchange is running, from our KEXINIT to the peer's NEWKEYS: meanwhile packets
-/// are opened one by one.
+/// When the key exchange that is running began, by our KEXINIT; it ends with the peer's NEWKEYS.
+/// Meanwhile packets are opened one by one.
 #[derive(Debug, Default)]
-struct Exchange(AtomicBool);
+struct Exchange(Lock<Option<Instant>>);
 
 impl Exchange {
     /// To be told in the machine's order, so under its lock: another thread may start the next
     /// exchange as soon as this one is over.
     fn follow(&self, effect: &Effect) {
         match effect {
-            Effect::Fence => self.0.store(true, Ordering::SeqCst),
-            Effect::OpenWith(_) => self.0.store(false, Ordering::SeqCst),
+            Effect::Fence => *self.0.lock() = Some(Instant::now()),
+            Effect::OpenWith(_) => *self.0.lock() = None,
             Effect::Send(_) | Effect::SealWith(_) => {}
         }
     }
 
-    fn is_running(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+    fn began(&self) -> Option<Instant> {
+        *self.0.lock()
     }
 }
 
@@ -177,7 +178,12 @@ impl Session {
 
     /// Whether a key exchange is running: what comes may need a key that is not there yet.
     pub(crate) fn is_exchanging(&self) -> bool {
-        self.0.exchange.is_running()
+        self.exchanging_since().is_some()
+    }
+
+    /// When our KEXINIT of the running key exchange was staged.
+    pub(crate) fn exchanging_since(&self) -> Option<Instant> {
+        self.0.exchange.began()
     }
 
     /// Bytes of channel data that sources have handed over so far.
@@ -281,7 +287,7 @@ pub(crate) fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<(),
         .map_err(|e| Error::Local("start a thread", e))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
     use crypt::{Cipher, Direction, Hash, KeyMaterial, Protection};
@@ -300,8 +306,8 @@ mod tests {
         for effect in [Effect::Fence, Effect::Send(vec![21]), Effect::OpenWith(new)] {
             exchange.follow(&effect);
         }
-        assert!(!exchange.is_running());
+        assert_eq!(exchange.began(), None);
         exchange.follow(&Effect::Fence);
-        assert!(exchange.is_running());
+        assert!(exchange.began().is_some());
     }
 }

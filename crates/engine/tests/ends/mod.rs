@@ -1,4 +1,5 @@
 //! A client and a server in one process: logged in over a socket pair, one channel.
+#![allow(dead_code, reason = "every test file uses its own part")]
 
 use crypt::Cipher;
 use engine::{
@@ -124,6 +125,20 @@ fn server(link: &mut Link) -> Connection {
     }
 }
 
+/// A client and a server that have just logged in, and the wire between them.
+pub(crate) fn logged_in() -> ([UnixStream; 2], [(Link, Connection); 2]) {
+    let (one, other) = UnixStream::pair().unwrap();
+    let wires = [one.try_clone().unwrap(), other.try_clone().unwrap()];
+    let link = |stream: UnixStream| Link::new(Fd::from(OwnedFd::from(stream)));
+    let (mut ours, mut theirs) = (link(one), link(other));
+    let serving = spawn(move || {
+        let connection = server(&mut theirs);
+        (theirs, connection)
+    });
+    let connection = client(&mut ours);
+    (wires, [(ours, connection), serving.join().unwrap()])
+}
+
 /// What one side sends, and where goes what the other side takes of it.
 pub(crate) struct Way {
     pub(crate) source: Option<Source>,
@@ -177,16 +192,7 @@ pub(crate) struct Ends {
 impl Ends {
     /// Logs in and opens a channel: `up` from client to server, `down` back.
     pub(crate) fn connect(up: Way, down: Way) -> Self {
-        let (one, other) = UnixStream::pair().unwrap();
-        let wires = [one.try_clone().unwrap(), other.try_clone().unwrap()];
-        let link = |stream: UnixStream| Link::new(Fd::from(OwnedFd::from(stream)));
-        let (mut ours, mut theirs) = (link(one), link(other));
-        let serving = spawn(move || {
-            let connection = server(&mut theirs);
-            (theirs, connection)
-        });
-        let connection = client(&mut ours);
-        let (theirs, served) = serving.join().unwrap();
+        let (wires, [(ours, connection), (theirs, served)]) = logged_in();
         let near = Half { source: up.source, sink: Some(down.sink) };
         let far = Half { source: down.source, sink: Some(up.sink) };
         let sides = [run(ours, connection, near), run(theirs, served, far)];

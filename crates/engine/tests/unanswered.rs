@@ -1,0 +1,78 @@
+//! Peers that owe an answer and never give it.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod ends;
+
+use ends::logged_in;
+use engine::{Buffers, Error, Flow, Link, Plan, Port, Program, Stream, Tune};
+use proto::channel::LocalId;
+use proto::window::Rule;
+use proto::{Connection, Effect, Event, Outbox, RekeyLimit};
+use std::time::{Duration, Instant};
+use wire::msg;
+
+/// Long enough for both sides to run, short enough for a test.
+const LIMIT: Duration = Duration::from_millis(300);
+
+struct Idle;
+
+impl Program for Idle {
+    fn event(&mut self, _: &mut Port<'_>, _: Event) -> Result<Flow, Error> {
+        Ok(Flow::On)
+    }
+
+    fn sink_broke(&mut self, _: &mut Port<'_>, _: LocalId, _: Stream, _: std::io::Error) -> Flow {
+        Flow::On
+    }
+}
+
+/// Asks for new keys; how the session ends, and after how long.
+fn rekey(link: Link, connection: Connection) -> (Result<(), Error>, Duration) {
+    let plan = Plan { workers: 0, rekey: RekeyLimit::default() };
+    let tune = Tune::new(Buffers::default(), Rule::bulk(1 << 20));
+    let (session, rx) = link.into_session(connection, plan, tune, None, Idle).unwrap();
+    let began = Instant::now();
+    session.call(|connection, out| connection.rekey(out)).unwrap();
+    let (_, _, end) = rx.exchange_within(LIMIT).run();
+    (end, began.elapsed())
+}
+
+/// What the peer reads last: the reason code of DISCONNECT.
+fn goodbye(link: &mut Link) -> u8 {
+    let deadline = Some(Instant::now() + Duration::from_secs(10));
+    loop {
+        let (_, message) = link.message(deadline).unwrap();
+        if let [msg::DISCONNECT, _, _, _, code, ..] = message[..] {
+            return code;
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_never_answers_our_kexinit_is_left() {
+    let (_wires, [(ours, connection), (mut theirs, _)]) = logged_in();
+    let (end, took) = rekey(ours, connection);
+    assert!(matches!(end, Err(Error::Unfinished(LIMIT))), "{end:?}");
+    assert!(took >= LIMIT, "{took:?}");
+    assert_eq!(goodbye(&mut theirs), 3, "SSH_DISCONNECT_KEY_EXCHANGE_FAILED");
+}
+
+/// Its data is legal until its own KEXINIT (B2), and shows that it is alive: that is no answer.
+#[test]
+fn a_peer_that_talks_on_and_never_answers_our_kexinit_is_left() {
+    let (_wires, [(ours, connection), (mut theirs, _)]) = logged_in();
+    let talking = std::thread::spawn(move || {
+        let mut outbox = Outbox::new();
+        let ignore = [msg::IGNORE, 0, 0, 0, 0];
+        loop {
+            outbox.effects.push(Effect::Send(ignore.to_vec()));
+            if theirs.carry_out(&mut outbox, None).is_err() {
+                return;
+            }
+            std::thread::sleep(LIMIT / 50);
+        }
+    });
+    let (end, _) = rekey(ours, connection);
+    assert!(matches!(end, Err(Error::Unfinished(LIMIT))), "{end:?}");
+    talking.join().unwrap();
+}
