@@ -30,6 +30,10 @@ pub enum Error {
     /// The peer did not finish a key exchange in time.
     #[error("the other side did not finish a key exchange within {} s", .0.as_secs())]
     Unfinished(std::time::Duration),
+    /// Our own fault, as we start an exchange long before: nothing may be sealed under this key
+    /// any more (invariant P2).
+    #[error("the sending key is worn out: 2^32 packets without a key exchange")]
+    WornOut,
     /// The operating system refused: what we did, and why not.
     #[error("{0}: {1}")]
     Local(&'static str, io::Error),
@@ -40,7 +44,7 @@ impl Error {
     pub fn for_peer(&self) -> String {
         match self {
             Self::Protocol(error) => error.for_peer(),
-            Self::Crypt(_) | Self::Local(..) => "internal error".to_owned(),
+            Self::Crypt(_) | Self::WornOut | Self::Local(..) => "internal error".to_owned(),
             _ => self.to_string(),
         }
     }
@@ -53,7 +57,8 @@ impl Error {
             Self::Stray(_) => Some(Disconnect::ProtocolError),
             Self::Crypt(_) | Self::Unfinished(_) => Some(Disconnect::KeyExchangeFailed),
             Self::Timeout(_) | Self::Local(..) => Some(Disconnect::ByApplication),
-            Self::Closed | Self::Disconnected(..) => None,
+            // A DISCONNECT would need the key, too.
+            Self::Closed | Self::Disconnected(..) | Self::WornOut => None,
         }
     }
 }

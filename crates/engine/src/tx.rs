@@ -61,7 +61,7 @@ impl Order {
 
     /// Whether more may be sealed under this key (invariant P2).
     fn check_key(&self) -> Result<(), Error> {
-        if self.next.packets < NO_MORE_PACKETS { Ok(()) } else { Err(worn_out()) }
+        if self.next.packets < NO_MORE_PACKETS { Ok(()) } else { Err(Error::WornOut) }
     }
 
     /// The same for a message, which nothing holds back.
@@ -198,8 +198,8 @@ impl<W: Wire> Tx<W> {
         Ok(Some((ticket, due)))
     }
 
-    /// Stages and seals one message; never waits, and fails when too many wait already. During a key exchange the state machine holds
-    /// back what may not leave, so the fence is not asked here.
+    /// Stages and seals one message; never waits, and fails when too many wait already. During a
+    /// key exchange the state machine holds back what may not leave, so the fence is not asked.
     pub(crate) fn message(&self, payload: &[u8]) -> Result<(), Error> {
         let mut batch = Batch::message(payload);
         let ticket = self.order.lock().stamp_message(&mut batch)?;
@@ -419,11 +419,6 @@ impl Order {
     }
 }
 
-fn worn_out() -> Error {
-    let what = "peer does not exchange keys though 2^32 packets were sent";
-    Error::Protocol(proto::Misbehaved::Upper(what.to_owned()).into())
-}
-
 fn unread() -> Error {
     let what = "peer does not read the answers to what it asks";
     Error::Protocol(proto::Misbehaved::Upper(what.to_owned()).into())
@@ -462,8 +457,12 @@ mod tests {
         let tx = Tx::new(Arc::new(Stuck(false.into())));
         tx.order.lock().next.packets = NO_MORE_PACKETS - 1;
         tx.message(b"the last").unwrap();
-        assert!(tx.message(b"one more").is_err());
-        assert!(tx.stage(&mut Batch::message(b"bulk"), || true).is_err());
+        let message = tx.message(b"one more").unwrap_err();
+        let bulk = tx.stage(&mut Batch::message(b"bulk"), || true).err().unwrap();
+        for error in [message, bulk] {
+            assert!(matches!(error, Error::WornOut), "the peer is not to blame: {error}");
+            assert!(error.disconnect_code().is_none(), "nothing can be sealed to say it with");
+        }
         let next = tx.order.lock().next;
         tx.order.lock().next = next.rekeyed(true);
         tx.message(b"under the next").unwrap();
