@@ -6,8 +6,8 @@
 
 use crate::error::Error;
 use crate::receiver::Receiver;
-use crate::sink::{Keep, Sink, needs_slab};
-use crate::slab::Slab;
+use crate::sink::{Keep, Sink};
+use crate::slab::{Freed, Slab, keeps_slab};
 use proto::channel::LocalId;
 use proto::data;
 use proto::window::{Recv, Rule};
@@ -56,9 +56,9 @@ impl Flow {
         self.run_len() - self.taken
     }
 
-    fn hold(&mut self, keep: &Keep<'_>) {
+    fn hold(&mut self, slab: &Slab, keep: Keep, freed: &mut Freed) {
         if self.left_over() > 0 {
-            self.sink.hold(keep, &self.run, self.taken);
+            self.sink.hold(slab, keep, &self.run, self.taken, freed);
         }
         self.run.clear();
         self.taken = 0;
@@ -108,13 +108,13 @@ pub struct Routes {
     list: Vec<Route>,
     rule: Rule,
     totals: Totals,
-    freed: Vec<Slab>,
+    freed: Freed,
 }
 
 impl Routes {
     /// No channels yet; `rule` is the window rule of those to come.
     pub(crate) fn new(rule: Rule) -> Self {
-        Self { list: Vec::new(), rule, totals: Totals::default(), freed: Vec::new() }
+        Self { list: Vec::new(), rule, totals: Totals::default(), freed: Freed::default() }
     }
 
     /// The rule of receiving windows.
@@ -183,25 +183,25 @@ impl Routes {
         }
     }
 
-    /// Whether so much was left over that the slab must be kept.
+    /// Whether a sink left so much over that it keeps the slab.
     pub(crate) fn runs_need_slab(&self) -> bool {
-        let left: usize = self.list.iter().map(|r| r.data.left_over() + r.stderr.left_over()).sum();
-        needs_slab(left)
+        let mut flows = self.list.iter().flat_map(|route| [&route.data, &route.stderr]);
+        flows.any(|flow| keeps_slab(flow.left_over()))
     }
 
-    /// Keeps leftovers where they are.
-    pub(crate) fn hold_runs(&mut self, slab: Slab) {
-        let keep = Keep::Shared(slab.into_memory());
-        self.hold(&keep);
+    /// Keeps leftovers: much where it is, little copied.
+    pub(crate) fn hold_runs(&mut self, slab: &Slab) {
+        self.hold(slab, Keep::InPlace);
     }
 
     /// Copies leftovers, if any.
     pub(crate) fn copy_runs(&mut self, slab: &Slab) {
-        self.hold(&Keep::Copied(slab));
+        self.hold(slab, Keep::Copied);
     }
 
-    fn hold(&mut self, keep: &Keep<'_>) {
-        self.list.iter_mut().flat_map(Route::flows).for_each(|flow| flow.hold(keep));
+    fn hold(&mut self, slab: &Slab, keep: Keep) {
+        let flows = self.list.iter_mut().flat_map(Route::flows);
+        flows.for_each(|flow| flow.hold(slab, keep, &mut self.freed));
     }
 
     /// Writes what waits, returns slabs to the receiver, forgets channels that are over.
@@ -214,7 +214,7 @@ impl Routes {
             route.consumed(taken, now);
             self.totals.written += (taken - route.take_lost()) as u64;
         }
-        self.freed.drain(..).for_each(|slab| receiver.give_back(slab));
+        self.freed.slabs.drain(..).for_each(|slab| receiver.give_back(slab));
         self.list.retain(|route| {
             !route.closed || route.data.sink.is_waiting() || route.stderr.sink.is_waiting()
         });
@@ -280,9 +280,70 @@ impl Routes {
 mod tests {
     use super::*;
     use crate::fd::Fd;
+    use crate::slab::SLAB;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use wire::Writer;
+
+    /// A slab of one packet for each channel, of this many bytes.
+    fn arrive(routes: &mut Routes, parts: &[(u32, usize)]) -> Slab {
+        let mut slab = Slab::new();
+        let mut at = 0;
+        for (id, len) in parts {
+            let data = vec![7; *len];
+            let message = Writer::message(wire::msg::CHANNEL_DATA).u32(*id).string(data).take();
+            slab.room()[at..][..message.len()].copy_from_slice(&message);
+            routes.data(&message, at).unwrap();
+            at += message.len();
+        }
+        slab
+    }
+
+    /// Memory that sinks hold, and the bytes that wait in it.
+    fn held(routes: &Routes) -> (usize, usize) {
+        let sinks = routes.list.iter().flat_map(|r| [&r.data.sink, &r.stderr.sink]);
+        sinks.map(Sink::held).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
+    /// However much of each slab a consumer leaves: its memory is twice that at most, and a slab.
+    #[test]
+    fn what_a_trickling_consumer_pins_is_at_most_twice_its_bytes() {
+        for left in [1, 1000, 63 << 10, 64 << 10, 100 << 10, 255 << 10, 256 << 10, 511 << 10] {
+            let mut routes = Routes::new(Rule::bulk(64 << 20));
+            routes.open(LocalId(7), 0, 64 << 20);
+            for _ in 0..10 {
+                let slab = arrive(&mut routes, &[(7, left)]);
+                routes.offer_runs(&slab, Instant::now());
+                routes.hold_runs(&slab);
+            }
+            let (pinned, waiting) = held(&routes);
+            assert_eq!(waiting, 10 * left);
+            assert!(pinned <= 2 * waiting + SLAB, "{left}: {pinned} for {waiting}");
+        }
+    }
+
+    /// A channel that leaves much and takes it later does not leave its slabs to one that left
+    /// little.
+    #[test]
+    fn a_consumer_does_not_pin_what_was_another_ones() {
+        let mut routes = Routes::new(Rule::bulk(64 << 20));
+        for id in [7, 8] {
+            routes.open(LocalId(id), 0, 64 << 20);
+        }
+        for _ in 0..10 {
+            let slab = arrive(&mut routes, &[(8, 1000), (7, 300 << 10)]);
+            routes.offer_runs(&slab, Instant::now());
+            assert!(routes.runs_need_slab());
+            routes.hold_runs(&slab);
+        }
+        routes.attach(LocalId(7), Stream::Data, Sink::discard());
+        let (_peer, ours) = UnixStream::pair().unwrap();
+        let mut receiver = Receiver::new(std::sync::Arc::new(Fd::from(OwnedFd::from(ours))), 1000);
+        routes.drain(&mut receiver, Instant::now());
+        let (pinned, waiting) = held(&routes);
+        assert_eq!(waiting, 10 * 1000);
+        assert!(pinned <= 2 * waiting, "{pinned} for {waiting}");
+    }
 
     /// C4: data may come before anything runs that could take it.
     #[test]

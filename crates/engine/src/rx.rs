@@ -270,7 +270,7 @@ impl<P: Program> Rx<P> {
                 self.routes.offer_runs(self.receiver.slab(), now);
                 if self.routes.runs_need_slab() {
                     let slab = self.receiver.detach();
-                    self.routes.hold_runs(slab);
+                    self.routes.hold_runs(&slab);
                 } else {
                     self.routes.copy_runs(self.receiver.slab());
                 }
@@ -278,7 +278,7 @@ impl<P: Program> Rx<P> {
             Some(slab) => {
                 self.routes.offer_runs(&slab, now);
                 if self.routes.runs_need_slab() {
-                    self.routes.hold_runs(slab);
+                    self.routes.hold_runs(&slab);
                 } else {
                     self.routes.copy_runs(&slab);
                     self.receiver.give_back(slab);

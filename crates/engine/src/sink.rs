@@ -4,16 +4,19 @@
 //! Only the receiving thread touches a sink.
 
 use crate::fd::Fd;
-use crate::slab::{Held, Memory, Slab, worth_copying};
+use crate::slab::{Freed, Held, Slab, keeps_slab};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 
 /// Pieces in one gathering write: a slab of 32 KiB packets.
 const PIECES: usize = 16;
+
+/// Copies are added to one that is shorter than this, so that packets of one byte each do not cost
+/// a hundred each.
+const PIECE: usize = 64 * 1024;
 
 /// Takes a stream's data in this process, where it lies. Called on the receiving thread, which
 /// everything else on the connection waits for: what may take long is for another thread.
@@ -42,8 +45,6 @@ enum Out {
 pub struct Sink {
     out: Out,
     queue: VecDeque<Held>,
-    /// The last copy that was written, for the next one.
-    spare: Vec<u8>,
     ended: bool,
     broken: Option<io::Error>,
     /// Bytes that nobody read, since it broke; not asked for yet.
@@ -58,7 +59,6 @@ impl Sink {
         Self {
             out: Out::Pending,
             queue: VecDeque::new(),
-            spare: Vec::new(),
             ended: false,
             broken: None,
             lost: 0,
@@ -125,7 +125,14 @@ impl Sink {
     }
 
     /// Keeps what [`Sink::offer`] left over: `ranges` after the first `taken` bytes.
-    pub(crate) fn hold(&mut self, slab: &Keep<'_>, ranges: &[Range<usize>], taken: usize) {
+    pub(crate) fn hold(
+        &mut self,
+        slab: &Slab,
+        keep: Keep,
+        ranges: &[Range<usize>],
+        taken: usize,
+        freed: &mut Freed,
+    ) {
         let mut skip = taken;
         let left = ranges.iter().filter_map(|range| {
             let passed = skip.min(range.len());
@@ -133,30 +140,32 @@ impl Sink {
             let left = range.start + passed..range.end;
             (!left.is_empty()).then_some(left)
         });
-        match slab {
-            Keep::Shared(memory) => {
-                self.queue.extend(left.map(|left| Held::Slab(Arc::clone(memory), left)));
-            }
-            // In one piece: packets of one byte each must not cost a hundred each.
-            Keep::Copied(slab) => {
-                let (mut bytes, from) = match self.queue.pop_back() {
-                    Some(Held::Bytes(bytes, from)) if worth_copying(bytes.len()) => (bytes, from),
-                    last => {
-                        self.queue.extend(last);
-                        self.spare.clear();
-                        (std::mem::take(&mut self.spare), 0)
-                    }
-                };
-                left.for_each(|left| bytes.extend_from_slice(slab.bytes(&left)));
-                if !bytes.is_empty() {
-                    self.queue.push_back(Held::Bytes(bytes, from));
-                }
+        let all: usize = ranges.iter().map(Range::len).sum();
+        if keep == Keep::InPlace && keeps_slab(all - taken) {
+            self.queue.extend(left.map(|left| Held::Slab(slab.share(), left)));
+            return;
+        }
+        let (mut bytes, from) = self.last_copy(freed);
+        bytes.reserve(all - taken);
+        left.for_each(|left| bytes.extend_from_slice(slab.bytes(&left)));
+        if !bytes.is_empty() {
+            self.queue.push_back(Held::Bytes(bytes, from));
+        }
+    }
+
+    /// The copy to add to: the last one if it is short, or an empty one.
+    fn last_copy(&mut self, freed: &mut Freed) -> (Vec<u8>, usize) {
+        match self.queue.pop_back() {
+            Some(Held::Bytes(bytes, from)) if bytes.len() < PIECE => (bytes, from),
+            last => {
+                self.queue.extend(last);
+                (freed.copy(), 0)
             }
         }
     }
 
-    /// Writes what waits; the bytes taken, and slabs nobody needs any more.
-    pub(crate) fn drain(&mut self, freed: &mut Vec<Slab>) -> usize {
+    /// Writes what waits; the bytes taken, and memory that nobody needs any more.
+    pub(crate) fn drain(&mut self, freed: &mut Freed) -> usize {
         let mut total = 0;
         while !self.queue.is_empty() {
             let taken = match &mut self.out {
@@ -194,7 +203,7 @@ impl Sink {
         total
     }
 
-    fn advance(&mut self, mut taken: usize, freed: &mut Vec<Slab>) {
+    fn advance(&mut self, mut taken: usize, freed: &mut Freed) {
         while let Some(first) = self.queue.front_mut() {
             let len = first.bytes().len();
             if taken < len {
@@ -202,10 +211,8 @@ impl Sink {
                 return;
             }
             taken -= len;
-            match self.queue.pop_front() {
-                Some(Held::Slab(memory, _)) => freed.extend(Slab::reclaim(memory)),
-                Some(Held::Bytes(bytes, _)) => self.spare = bytes,
-                None => {}
+            if let Some(held) = self.queue.pop_front() {
+                freed.put(held);
             }
         }
     }
@@ -255,6 +262,19 @@ impl Sink {
         }
     }
 
+    /// Memory that is held, and the bytes that wait in it.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> (usize, usize) {
+        let mut slabs = std::collections::BTreeSet::new();
+        let memory = self.queue.iter().map(|held| match held {
+            Held::Bytes(bytes, _) => bytes.capacity(),
+            Held::Slab(memory, _) if slabs.insert(memory.as_ptr()) => memory.len(),
+            Held::Slab(..) => 0,
+        });
+        let memory = memory.sum();
+        (memory, self.queue.iter().map(|held| held.bytes().len()).sum())
+    }
+
     /// Whether data waits.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.queue.is_empty()
@@ -292,17 +312,13 @@ impl Drop for Out {
     }
 }
 
-/// How leftovers of a slab are kept.
-pub(crate) enum Keep<'a> {
-    /// In place, the slab shared.
-    Shared(Memory),
-    /// A little, copied.
-    Copied(&'a Slab),
-}
-
-/// Whether leftovers of this many bytes need the slab itself.
-pub(crate) fn needs_slab(bytes: usize) -> bool {
-    !worth_copying(bytes)
+/// How leftovers of a slab may be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// In place if they are much: the slab is given up.
+    InPlace,
+    /// Copied: more of the slab is to come.
+    Copied,
 }
 
 #[cfg(test)]
@@ -314,11 +330,11 @@ mod tests {
         let mut slab = Slab::new();
         slab.room()[..6].copy_from_slice(b"abcdef");
         let mut sink = Sink::pending();
-        sink.hold(&Keep::Copied(&slab), &[0..2, 2..3, 4..4, 5..6], 1);
+        sink.hold(&slab, Keep::Copied, &[0..2, 2..3, 4..4, 5..6], 1, &mut Freed::default());
         assert_eq!(sink.queue.len(), 1);
         assert_eq!(sink.queue[0].bytes(), b"bcf");
         sink.queue[0].advance(1);
-        sink.hold(&Keep::Copied(&slab), &[3..4, 4..5], 0);
+        sink.hold(&slab, Keep::Copied, &[3..4, 4..5], 0, &mut Freed::default());
         assert_eq!(sink.queue.len(), 1);
         assert_eq!(sink.queue[0].bytes(), b"cfde");
     }

@@ -1,7 +1,7 @@
 //! Slabs: memory that bytes are received into, opened in, and written out from.
 //!
-//! A slab usually never leaves the receiver: what a sink takes at once needs no owner. Only what
-//! a sink would not take keeps its slab alive, shared, until it is written.
+//! A slab usually never leaves the receiver: what a sink takes at once needs no owner. Of what a
+//! sink would not take, little is copied; much keeps its slab alive until it is written.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use std::sync::Arc;
 /// ones leave the second-level cache.
 pub(crate) const SLAB: usize = 512 * 1024;
 
-/// What a sink holds on to is copied out of its slab when it is less than this, so that a few
-/// bytes never keep half a megabyte.
-const COPY_BELOW: usize = 64 * 1024;
+/// What one sink holds on to keeps its slab from half a slab on, and is copied below that: a
+/// consumer that trickles costs at most twice the bytes it has not taken. The copy, which only
+/// happens behind a consumer that lags, is 5 us per 256 KiB.
+const KEEP_FROM: usize = SLAB / 2;
 
-/// What sinks hold ranges of. Counted from the start, so that holding allocates nothing.
+/// What a sink holds ranges of. Counted from the start, so that holding allocates nothing.
 pub(crate) type Memory = Arc<[u8]>;
 
 /// Received bytes: `start..end` of the memory is not yet taken.
@@ -42,9 +43,10 @@ impl Slab {
         Some(Self { memory, start: 0, end: 0 })
     }
 
-    /// The memory, to hold ranges of it.
-    pub(crate) fn into_memory(self) -> Memory {
-        self.memory
+    /// The memory, to hold ranges of it: from now on nothing can be received into it, until
+    /// [`Slab::reclaim`].
+    pub(crate) fn share(&self) -> Memory {
+        Arc::clone(&self.memory)
     }
 
     fn memory_mut(&mut self) -> &mut [u8] {
@@ -108,7 +110,7 @@ impl Slab {
 /// Data a sink has not taken yet.
 #[derive(Debug)]
 pub(crate) enum Held {
-    /// Ranges of a slab that others may hold ranges of, too.
+    /// A range of a slab; the same sink may hold others of it.
     Slab(Memory, Range<usize>),
     /// A copy of a little data.
     Bytes(Vec<u8>, usize),
@@ -131,7 +133,39 @@ impl Held {
     }
 }
 
-/// Whether `bytes` of leftover are better copied than kept in place.
-pub(crate) fn worth_copying(bytes: usize) -> bool {
-    bytes < COPY_BELOW
+/// Copies that are kept for the next ones: those of a whole floor of a window.
+const COPIES: usize = 8;
+
+/// Memory of held data that was taken.
+#[derive(Debug, Default)]
+pub(crate) struct Freed {
+    /// For the receiver.
+    pub(crate) slabs: Vec<Slab>,
+    copies: Vec<Vec<u8>>,
+}
+
+impl Freed {
+    /// Takes back what a sink does not hold any more.
+    pub(crate) fn put(&mut self, held: Held) {
+        match held {
+            Held::Slab(memory, _) => self.slabs.extend(Slab::reclaim(memory)),
+            Held::Bytes(bytes, _) => {
+                if self.copies.len() < COPIES && bytes.capacity() <= SLAB {
+                    self.copies.push(bytes);
+                }
+            }
+        }
+    }
+
+    /// An empty buffer to copy into.
+    pub(crate) fn copy(&mut self) -> Vec<u8> {
+        let mut bytes = self.copies.pop().unwrap_or_default();
+        bytes.clear();
+        bytes
+    }
+}
+
+/// Whether a sink that left over `bytes` keeps the slab, instead of a copy.
+pub(crate) fn keeps_slab(bytes: usize) -> bool {
+    bytes >= KEEP_FROM
 }
