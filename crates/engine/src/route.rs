@@ -220,6 +220,18 @@ impl Routes {
         });
     }
 
+    /// The shortest time that a sink which holds something may take nothing.
+    pub(crate) fn lingers(&self) -> Option<Duration> {
+        let sinks = self.list.iter().flat_map(|route| [&route.data.sink, &route.stderr.sink]);
+        sinks.filter_map(Sink::lingers).min()
+    }
+
+    /// Drops what sinks hold that may not wait longer than `waited`.
+    pub(crate) fn drop_after(&mut self, waited: Duration) {
+        let flows = self.list.iter_mut().flat_map(Route::flows);
+        flows.for_each(|flow| flow.sink.drop_after(waited));
+    }
+
     /// The next sink that broke, told once.
     pub(crate) fn take_broken(&mut self) -> Option<(LocalId, Stream, io::Error)> {
         self.list.iter_mut().find_map(|route| {

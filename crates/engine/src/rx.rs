@@ -40,6 +40,9 @@ const PATIENCE: Duration = Duration::from_millis(1);
 /// Bulk of ours waits meanwhile, so a peer that never finishes would hold the connection for ever.
 const EXCHANGE: Duration = Duration::from_secs(120);
 
+/// How long the peer may take to read what was said before the end.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
 /// What a program does with a connection: called on the receiving thread, must not wait.
 pub trait Program {
     /// An event that the engine does not deal with itself.
@@ -194,9 +197,18 @@ impl<P: Program> Rx<P> {
             self.walk()?;
             self.settle()?;
             if self.finished {
-                return self.session.tx().flush(Flush::Wait);
+                return self.last_words();
             }
             self.wait_and_fill()?;
+        }
+    }
+
+    /// What was said before the end. Nobody waits for it on our side, so a peer that does not read
+    /// it does not keep us.
+    fn last_words(&self) -> Result<(), Error> {
+        match self.session.tx().flush(Flush::Until(Instant::now() + LAST_WORDS)) {
+            Err(Error::Local(_, e)) if e.kind() == std::io::ErrorKind::TimedOut => Ok(()),
+            done => done,
         }
     }
 
@@ -512,19 +524,24 @@ impl<P: Program> Rx<P> {
         self.stage(|connection, out| connection.keepalive(out))
     }
 
-    /// At the end: sinks get what was received, however long they take.
+    /// At the end: sinks get what was received, however long they take; those that linger only
+    /// while something is taken now and then.
     fn drain_sinks(&mut self) -> Result<(), Error> {
+        let mut moved = Instant::now();
         loop {
+            let before = self.routes.totals().written;
             self.routes.drain(&mut self.receiver, Instant::now());
-            if !self.routes.is_waiting() {
-                return Ok(());
+            if self.routes.totals().written > before {
+                moved = Instant::now();
             }
+            self.routes.drop_after(moved.elapsed());
+            let left = self.routes.lingers().map(|most| most.saturating_sub(moved.elapsed()));
             let mut fds = self.waiting();
             let fds = fds.as_mut_slice();
             if fds.is_empty() {
                 return Ok(());
             }
-            poll_until(fds, None).map_err(|e| Error::Local("wait for the consumer", e))?;
+            poll_until(fds, left).map_err(|e| Error::Local("wait for the consumer", e))?;
         }
     }
 

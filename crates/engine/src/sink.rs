@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 /// Pieces in one gathering write: a slab of 32 KiB packets.
 const PIECES: usize = 16;
@@ -51,6 +52,8 @@ pub struct Sink {
     lost: usize,
     /// It broke: what comes is lost.
     dead: bool,
+    /// How long it may take nothing once the connection is over.
+    linger: Option<Duration>,
 }
 
 impl Sink {
@@ -63,6 +66,7 @@ impl Sink {
             broken: None,
             lost: 0,
             dead: false,
+            linger: None,
         }
     }
 
@@ -81,9 +85,18 @@ impl Sink {
         Self { out: Out::Consumer(consumer), ..Self::pending() }
     }
 
+    /// Once the connection is over, drops what waits when none of it was taken for this long.
+    /// Without it the consumer has all the time it wants, as somebody reading a page may.
+    #[must_use]
+    pub fn lingering(mut self, linger: Duration) -> Self {
+        self.linger = Some(linger);
+        self
+    }
+
     /// Becomes `other`, which gets what waited here.
     pub(crate) fn attach(&mut self, other: Sink) {
         self.out = other.out;
+        self.linger = other.linger;
     }
 
     /// Writes the `ranges` of `slab` as far as the sink takes them at once: the bytes taken.
@@ -222,6 +235,19 @@ impl Sink {
         self.out = Out::Discard;
         self.broken = Some(error);
         self.dead = true;
+    }
+
+    /// How long this one may keep a connection that is over.
+    pub(crate) fn lingers(&self) -> Option<Duration> {
+        self.linger.filter(|_| self.is_waiting())
+    }
+
+    /// Drops what waits, if it has waited for as long as it may.
+    pub(crate) fn drop_after(&mut self, waited: Duration) {
+        if self.lingers().is_some_and(|linger| linger <= waited) {
+            self.queue.clear();
+            self.close();
+        }
     }
 
     fn lose(&mut self, bytes: usize) {

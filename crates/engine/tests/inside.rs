@@ -344,6 +344,28 @@ fn a_consumer_is_told_of_a_lost_connection_once_after_the_last_byte() {
     assert!(matches!(ended, SourceEnd::Unwanted | SourceEnd::Lost(_)), "{ended:?}");
 }
 
+/// A command that ignores the hang-up and reads nothing must not keep its session for ever.
+#[test]
+fn a_consumer_that_takes_nothing_is_dropped_after_its_time_once_the_connection_is_over() {
+    const LINGER: Duration = Duration::from_millis(300);
+    let (sink, mut watch) = picky(usize::MAX);
+    let pair = Pair::new(Some(Pattern::of(usize::MAX).source()), sink.lingering(LINGER));
+    until("a full window", || pair.near.session.sent() >= u64::from(WINDOW));
+    sleep(2 * LINGER);
+    watch.allow(PORTION);
+    until("that it is not dropped before", || watch.bytes() == PORTION);
+    pair.cut();
+    // It lingers while something is taken.
+    for portion in 2..5 {
+        sleep(LINGER / 2);
+        watch.allow(PORTION);
+        until("one more portion", || watch.bytes() == portion * PORTION);
+    }
+    assert_eq!(watch.ends(), 0);
+    assert!(pair.far.thread.join().unwrap().is_err());
+    assert_eq!((watch.bytes(), watch.ends()), (4 * PORTION, 1));
+}
+
 /// C7: what nobody takes any more is credited all the same.
 #[test]
 fn a_consumer_that_fails_is_told_of_its_end_once_and_the_peer_goes_on() {

@@ -26,6 +26,23 @@ impl Program for Idle {
     }
 }
 
+/// Has much to say when the peer says anything, and leaves.
+struct LastWords;
+
+impl Program for LastWords {
+    fn event(&mut self, port: &mut Port<'_>, _: Event) -> Result<Flow, Error> {
+        let words = [0; 32 << 10];
+        for _ in 0..100 {
+            port.call(|connection, out| connection.global_request("x@y", &words, false, out))?;
+        }
+        Ok(Flow::Finish)
+    }
+
+    fn sink_broke(&mut self, _: &mut Port<'_>, _: LocalId, _: Stream, _: std::io::Error) -> Flow {
+        Flow::On
+    }
+}
+
 /// Asks for new keys; how the session ends, and after how long.
 fn rekey(link: Link, connection: Connection) -> (Result<(), Error>, Duration) {
     let plan = Plan { workers: 0, rekey: RekeyLimit::default() };
@@ -75,4 +92,20 @@ fn a_peer_that_talks_on_and_never_answers_our_kexinit_is_left() {
     let (end, _) = rekey(ours, connection);
     assert!(matches!(end, Err(Error::Unfinished(LIMIT))), "{end:?}");
     talking.join().unwrap();
+}
+
+#[test]
+fn a_peer_that_does_not_read_our_last_words_does_not_keep_us() {
+    let (_wires, [(ours, connection), (mut theirs, _)]) = logged_in();
+    let debug = wire::Writer::message(msg::DEBUG).bool(false).string("").string("").take();
+    let mut outbox = Outbox::new();
+    outbox.effects.push(Effect::Send(debug));
+    theirs.carry_out(&mut outbox, None).unwrap();
+    let plan = Plan { workers: 0, rekey: RekeyLimit::default() };
+    let tune = Tune::new(Buffers::default(), Rule::bulk(1 << 20));
+    let (_session, rx) = ours.into_session(connection, plan, tune, None, LastWords).unwrap();
+    let (told, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || told.send(rx.run().2));
+    let end = ended.recv_timeout(Duration::from_secs(30)).expect("it still waits");
+    assert!(end.is_ok(), "{end:?}");
 }

@@ -29,6 +29,10 @@ const PIPE: usize = 1 << 20;
 /// kernel closes the files of a process a little before anybody can wait for it.
 const GRACE: Duration = Duration::from_millis(100);
 
+/// How long a command that the hang-up did not end may read nothing before the rest of its input
+/// is dropped and the session ends. sshd drops it at once.
+const LINGER: Duration = Duration::from_secs(5);
+
 /// Signals by their names in RFC 4254 section 6.10, those that sshd knows.
 const SIGNALS: &[(&str, Signal)] = &[
     ("ABRT", Signal::ABORT),
@@ -76,7 +80,7 @@ impl Process {
         let state = Mutex::new(State { outputs: 2, alive: true });
         let process = Arc::new(Self { id, pid, state, ended: Condvar::new() });
         if let Some(stdin) = child.stdin.take() {
-            port.attach(id, Stream::Data, Sink::fd(pipe(stdin.into())));
+            port.attach(id, Stream::Data, Sink::fd(pipe(stdin.into())).lingering(LINGER));
         }
         port.attach(id, Stream::Stderr, Sink::discard());
         process.send_output(port, child.stdout.take().map(OwnedFd::from), None, log)?;

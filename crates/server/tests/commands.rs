@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Server, Site, is_alive, kill, noise, read_all, stderr, stdout, until, user};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 #[test]
@@ -237,6 +237,24 @@ fn a_command_that_reads_nothing_does_not_keep_a_broken_session() {
     ssh.wait().unwrap();
     until("the session to end", || server.sessions().is_empty(), || server.log());
     server.wait_for_log("not taken by commands");
+}
+
+/// sshd would not wait for it either.
+#[test]
+fn a_command_that_ignores_the_hang_up_does_not_keep_a_broken_session() {
+    let server = Server::start(&[]);
+    let command = "trap '' HUP; echo $$; exec sleep 1000";
+    let mut ssh = server.ssh(&[], command).stdin(Stdio::piped()).spawn().unwrap();
+    let mut pid = String::new();
+    BufReader::new(ssh.stdout.as_mut().unwrap()).read_line(&mut pid).unwrap();
+    ssh.stdin.take().unwrap().write_all(&noise(2 << 20)).unwrap();
+    ssh.kill().unwrap();
+    ssh.wait().unwrap();
+    until("the session to end", || server.sessions().is_empty(), || server.log());
+    server.wait_for_log("not taken by commands");
+    let pid = pid.trim().parse().unwrap();
+    assert!(is_alive(pid), "it ignores the hang-up");
+    kill("KILL", pid);
 }
 
 #[test]
