@@ -25,7 +25,7 @@ fn main() -> ExitCode {
 }
 
 fn invoke() -> Result<ExitCode, Refused> {
-    let supported = run::supported();
+    let supported = login::supported();
     match args::parse(std::env::args_os().skip(1))? {
         Invocation::Version => eprintln!("{}", args::VERSION),
         Invocation::Help(text) => print!("{text}"),

@@ -4,11 +4,8 @@ use crate::args::Args;
 use crate::command::{Command, Outcome};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use conf::{Client, Level, LogLevel, Supported};
-use engine::{Alive, Plan, Tune, plan};
-use login::{Log, LoggedIn};
-use proto::channel::{Limits, Request};
-use proto::window::Rule;
-use proto::{Connection, KexConfig, RekeyLimit};
+use login::{Log, Started};
+use proto::channel::Request;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -40,7 +37,7 @@ pub(crate) fn run(args: &Args, supported: &Supported) -> ExitCode {
 
 /// The configuration and the log; `None` when printing it was all that was asked for.
 fn configure(args: &Args, supported: &Supported) -> Result<Option<(Client, Log)>> {
-    let local = local_user()?;
+    let local = login::local_user().context("user database")?;
     let loaded = conf::client::load(&args.host, &args.settings, &args.files, supported, &local)?;
     let conf = loaded.config;
     if args.print_config {
@@ -58,27 +55,6 @@ fn configure(args: &Args, supported: &Supported) -> Result<Option<(Client, Log)>
     Ok(Some((conf, log)))
 }
 
-/// What this build offers, in its default order.
-pub(crate) fn supported() -> Supported {
-    let all = KexConfig::default();
-    Supported {
-        ciphers: all.ciphers.iter().map(|cipher| cipher.name()).collect(),
-        macs: all.macs.iter().map(|mac| mac.name()).collect(),
-        kex: all.kex,
-        signatures: all.host_key_algs.iter().map(|alg| alg.name()).collect(),
-    }
-}
-
-/// Who runs the program, by the user database.
-fn local_user() -> Result<conf::Local> {
-    let uid = nix::unistd::getuid();
-    let user = nix::unistd::User::from_uid(uid)
-        .context("user database")?
-        .ok_or_else(|| anyhow!("you do not exist: no user has the id {uid}"))?;
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-    Ok(conf::Local { home: home.map_or(user.dir, Into::into), user: user.name, uid: uid.as_raw() })
-}
-
 fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
     let started = Instant::now();
     if args.command.is_none() && std::io::stdin().is_terminal() && !conf.stdin_null {
@@ -86,22 +62,13 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
             "a login shell needs a terminal at the other end, which is not supported yet; give a command"
         );
     }
-    let LoggedIn { link, authenticated, proxy: _proxy } = login::log_in(conf, log)?;
-    tell_of_login(&authenticated, conf, log);
-    let peer = authenticated.transport().peer();
+    let logged_in = login::log_in(conf, log)?;
+    tell_of_login(&logged_in.authenticated, conf, log);
+    let peer = logged_in.authenticated.transport().peer();
     let hears_end_of_write = peer.is_some_and(|p| p.is_openssh_from(0, 0) || p.is_longhaul());
-    let buffers = login::buffers(conf);
-    let cap = peer.and_then(proto::Peer::max_window).unwrap_or(u32::MAX);
-    let rule = Rule::bulk(buffers.window.min(cap));
-    let plan = Plan {
-        workers: plan::workers(chosen(conf.crypto_workers), authenticated.transport()),
-        rekey: RekeyLimit { bytes: conf.rekey_limit.bytes, time: conf.rekey_limit.time },
-    };
-    let connection = Connection::new(authenticated, Limits::client());
     let command =
         Command::new(first_request(args), variables(conf), conf.stdin_null, hears_end_of_write)?;
-    let tune = Tune::new(buffers, rule);
-    let (session, rx) = link.into_session(connection, plan, tune, alive(conf), command)?;
+    let Started { session, rx, rule, proxy: _proxy } = logged_in.start(conf, command)?;
     session.open_session(rule)?;
     let (command, totals, end) = rx.run();
     let seconds = started.elapsed().as_secs_f64();
@@ -149,13 +116,6 @@ fn tell_of_login(authenticated: &proto::auth::Authenticated, conf: &Client, log:
     log.debug(1, format_args!("logged in to {} as {}", conf.host_name, authenticated.login()));
 }
 
-fn chosen(workers: conf::Workers) -> Option<usize> {
-    match workers {
-        conf::Workers::Auto => None,
-        conf::Workers::Count(count) => Some(count.into()),
-    }
-}
-
 fn first_request(args: &Args) -> Request {
     match &args.command {
         None => Request::Shell,
@@ -183,13 +143,6 @@ fn variables(conf: &Client) -> Vec<Request> {
         })
         .map(|(name, value)| Request::Env { name: name.into_bytes(), value })
         .collect()
-}
-
-fn alive(conf: &Client) -> Option<Alive> {
-    (!conf.server_alive_interval.is_zero()).then_some(Alive {
-        interval: conf.server_alive_interval,
-        count: conf.server_alive_count_max,
-    })
 }
 
 #[cfg(test)]

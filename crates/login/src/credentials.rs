@@ -14,16 +14,60 @@ use conf::Client;
 use keys::agent::Agent;
 use keys::{PrivateKey, PrivateKeyError, PublicKey, SigAlg};
 use proto::auth::{Credentials, Signer};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use wire::NameList;
 
 /// How often a wrong passphrase may be typed.
 const TRIES: usize = 3;
 
 type SharedAgent = Arc<Mutex<Agent<UnixStream>>>;
+
+/// What a login leaves to the next one to the same host: clones share it, so that a passphrase is
+/// asked once, and the key that was accepted is tried first.
+#[derive(Clone, Default)]
+pub struct Keyring(Arc<Mutex<Ring>>);
+
+#[derive(Default)]
+struct Ring {
+    unlocked: HashMap<PathBuf, Arc<PrivateKey>>,
+    /// Fingerprint of the key that was accepted.
+    accepted: Option<String>,
+}
+
+impl Keyring {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The key of a file. Asked for while the ring is locked: who comes meanwhile waits for the
+    /// answer instead of asking, too.
+    fn unlock(
+        &self,
+        path: &Path,
+        ask: impl FnOnce() -> Result<PrivateKey, String>,
+    ) -> Result<Arc<PrivateKey>, String> {
+        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = ring.unlocked.get(path) {
+            return Ok(Arc::clone(key));
+        }
+        let key = Arc::new(ask()?);
+        ring.unlocked.insert(path.to_owned(), Arc::clone(&key));
+        Ok(key)
+    }
+
+    pub(crate) fn accepted(&self, key: Option<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).accepted = key;
+    }
+
+    fn is_accepted(&self, key: &PublicKey) -> bool {
+        let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ring.accepted.as_ref().is_some_and(|accepted| *accepted == key.fingerprint())
+    }
+}
 
 /// What is left to try.
 pub(crate) struct Keys {
@@ -32,12 +76,12 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn new(conf: &Client, log: &Log) -> Result<Self, Error> {
+    pub(crate) fn new(conf: &Client, log: &Log, ring: &Keyring) -> Result<Self, Error> {
         let (agent, held) = match conf.agent_socket()? {
             Some(path) => open_agent(&path, log),
             None => (None, Vec::new()),
         };
-        let files = files(conf, log)?;
+        let files = files(conf, log, ring)?;
         let in_files = |key: &PublicKey| files.iter().any(|file| file.public == *key);
         let mut left: VecDeque<Box<dyn Signer + Send>> = VecDeque::new();
         let from_agent = |wanted: &dyn Fn(&PublicKey) -> bool| -> Vec<Box<dyn Signer + Send>> {
@@ -56,6 +100,10 @@ impl Keys {
         } else {
             left.extend(others);
             left.extend(files);
+        }
+        let accepted = left.iter().position(|key| ring.is_accepted(key.public_key()));
+        if let Some(key) = accepted.and_then(|at| left.remove(at)) {
+            left.push_front(key);
         }
         let allowed = conf.pubkey_algorithms.names().iter();
         Ok(Self { left, allowed: allowed.filter_map(|name| SigAlg::from_name(name)).collect() })
@@ -121,16 +169,17 @@ impl Signer for AgentKey {
 struct FileKey {
     path: PathBuf,
     public: PublicKey,
-    private: Option<PrivateKey>,
+    private: Option<Arc<PrivateKey>>,
     batch: bool,
+    ring: Keyring,
 }
 
 /// The readable key files, in order. Only a file that the user named deserves a message.
-fn files(conf: &Client, log: &Log) -> Result<Vec<FileKey>, Error> {
+fn files(conf: &Client, log: &Log, ring: &Keyring) -> Result<Vec<FileKey>, Error> {
     let given = conf.identity_files_given();
     let mut keys = Vec::new();
     for path in conf.identity_files()? {
-        match FileKey::read(&path, conf.batch_mode) {
+        match FileKey::read(&path, conf.batch_mode, ring) {
             Ok(key) => {
                 log.debug(
                     1,
@@ -146,7 +195,7 @@ fn files(conf: &Client, log: &Log) -> Result<Vec<FileKey>, Error> {
 }
 
 impl FileKey {
-    fn read(path: &Path, batch: bool) -> Result<Self, String> {
+    fn read(path: &Path, batch: bool, ring: &Keyring) -> Result<Self, String> {
         use std::os::unix::fs::PermissionsExt;
         let content = zeroize::Zeroizing::new(std::fs::read(path).map_err(|e| e.to_string())?);
         let mode = std::fs::metadata(path).map_err(|e| e.to_string())?.permissions().mode();
@@ -157,13 +206,13 @@ impl FileKey {
             ));
         }
         let (public, private) = match PrivateKey::from_bytes(&content, None) {
-            Ok(key) => (key.public().clone(), Some(key)),
+            Ok(key) => (key.public().clone(), Some(Arc::new(key))),
             Err(PrivateKeyError::NeedsPassphrase) => {
                 (PrivateKey::public_of_file(&content).map_err(|e| e.to_string())?, None)
             }
             Err(e) => return Err(e.to_string()),
         };
-        Ok(Self { path: path.to_owned(), public, private, batch })
+        Ok(Self { path: path.to_owned(), public, private, batch, ring: ring.clone() })
     }
 
     fn unlock(&mut self) -> Result<&PrivateKey, String> {
@@ -171,9 +220,9 @@ impl FileKey {
             if self.batch {
                 return Err("needs a passphrase, and BatchMode forbids to ask".to_owned());
             }
-            self.private = Some(self.ask()?);
+            self.private = Some(self.ring.unlock(&self.path, || self.ask())?);
         }
-        self.private.as_ref().ok_or_else(|| "no key".to_owned())
+        self.private.as_deref().ok_or_else(|| "no key".to_owned())
     }
 
     fn ask(&self) -> Result<PrivateKey, String> {
@@ -204,5 +253,38 @@ impl Signer for FileKey {
         let path = self.path.display().to_string();
         let key = self.unlock().map_err(|why| format!("{path}: {why}"))?;
         key.sign(alg, data).map_err(|e| format!("{path}: {e}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_passphrase_is_asked_once_for_all_connections() {
+        let ring = Keyring::new();
+        let asked = std::sync::atomic::AtomicU32::new(0);
+        let unlock = |ring: &Keyring| {
+            ring.unlock(Path::new("key"), || {
+                asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                PrivateKey::from_ed25519_seed(&[7; 32]).map_err(|e| e.to_string())
+            })
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| unlock(&ring.clone()).unwrap());
+            }
+        });
+        assert_eq!(asked.into_inner(), 1);
+    }
+
+    #[test]
+    fn the_key_that_was_accepted_is_known_again() {
+        let key = PrivateKey::from_ed25519_seed(&[7; 32]).unwrap();
+        let ring = Keyring::new();
+        assert!(!ring.is_accepted(key.public()));
+        ring.accepted(Some(key.public().fingerprint()));
+        assert!(ring.is_accepted(key.public()));
     }
 }

@@ -4,6 +4,8 @@
 //! connect      name -> address -> socket, or a ProxyCommand
 //! trust        known_hosts says whether the host key is the host's; asks where it may
 //! credentials  agent and key files, in the order in which they are tried
+//! setup        what this build offers, and who runs it
+//! session      from a login to the running pipeline, as the configuration has it
 //! (here)       the two machines of `proto` over a link, one message at a time
 //! ```
 //! Five round trips to a server that prefers what we do, six to others: identification, KEXINIT
@@ -15,11 +17,16 @@ mod credentials;
 mod error;
 mod log;
 mod prompt;
+mod session;
+mod setup;
 mod trust;
 
 pub use connect::{Proxy, buffers};
+pub use credentials::Keyring;
 pub use error::Error;
 pub use log::{Log, escaped};
+pub use session::Started;
+pub use setup::{local_user, supported};
 
 use conf::Client;
 use crypt::{Cipher, Mac};
@@ -43,12 +50,23 @@ pub struct LoggedIn {
 
 /// Connects to the configured host and logs in.
 pub fn log_in(conf: &Client, log: &Log) -> Result<LoggedIn, Error> {
-    match attempt(conf, log, true) {
+    log_in_again(conf, log, &Keyring::new())
+}
+
+/// Connects and logs in with what earlier logins to the same host left in `ring`.
+pub fn log_in_again(conf: &Client, log: &Log, ring: &Keyring) -> Result<LoggedIn, Error> {
+    let logged_in = log_in_guessing(conf, log, ring)?;
+    ring.accepted(logged_in.authenticated.login().key.clone());
+    Ok(logged_in)
+}
+
+fn log_in_guessing(conf: &Client, log: &Log, ring: &Keyring) -> Result<LoggedIn, Error> {
+    match attempt(conf, log, ring, true) {
         Err(Failed::OverGuess(error)) => {
             // Some servers, paramiko and asyncssh among them, do not ignore a wrong guess as RFC
             // 4253 section 7 says, and give up.
             log.debug(1, format_args!("{error}; once more without a guessed packet"));
-            attempt(conf, log, false)
+            attempt(conf, log, ring, false)
         }
         other => other,
     }
@@ -77,14 +95,14 @@ impl From<Error> for Failed {
     }
 }
 
-fn attempt(conf: &Client, log: &Log, guess: bool) -> Result<LoggedIn, Failed> {
+fn attempt(conf: &Client, log: &Log, ring: &Keyring, guess: bool) -> Result<LoggedIn, Failed> {
     let deadline = conf.connect_timeout.0.map(|timeout| Instant::now() + timeout);
     let (fd, proxy) = connect::connect(conf, log, deadline)?;
     let trust = Arc::new(trust::Trust::new(conf, log)?);
     let mut kex = kex_config(conf, &trust.known_algorithms());
     kex.first_packet_guess = guess;
     let transport = Transport::client(Ident::ours(), kex, trust);
-    let credentials = credentials::Keys::new(conf, log)?;
+    let credentials = credentials::Keys::new(conf, log, ring)?;
     let mut login = Login {
         link: Link::new(fd),
         outbox: Outbox::new(),

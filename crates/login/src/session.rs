@@ -1,0 +1,53 @@
+//! From a login to the running pipeline: windows, buffers, workers and keepalives as configured.
+
+use crate::{Error, LoggedIn, Proxy, buffers};
+use conf::Client;
+use engine::{Alive, Plan, Program, Rx, Session, Tune, plan};
+use proto::channel::Limits;
+use proto::window::Rule;
+use proto::{Connection, RekeyLimit};
+
+/// A session that runs as soon as a thread is given to its receiver.
+pub struct Started<P> {
+    /// For opening channels and for sources.
+    pub session: Session,
+    /// To be run; it ends with the session.
+    pub rx: Rx<P>,
+    /// The window rule of channels.
+    pub rule: Rule,
+    /// The ProxyCommand, to be kept as long as the session.
+    pub proxy: Option<Proxy>,
+}
+
+impl LoggedIn {
+    /// Makes a pipeline of it whose events go to `program`.
+    ///
+    /// # Errors
+    /// The operating system starts no more threads.
+    pub fn start<P: Program>(self, conf: &Client, program: P) -> Result<Started<P>, Error> {
+        let Self { link, authenticated, proxy } = self;
+        let buffers = buffers(conf);
+        let peer = authenticated.transport().peer();
+        let cap = peer.and_then(proto::Peer::max_window).unwrap_or(u32::MAX);
+        let rule = Rule::bulk(buffers.window.min(cap));
+        let chosen = match conf.crypto_workers {
+            conf::Workers::Auto => None,
+            conf::Workers::Count(count) => Some(count.into()),
+        };
+        let plan = Plan {
+            workers: plan::workers(chosen, authenticated.transport()),
+            rekey: RekeyLimit { bytes: conf.rekey_limit.bytes, time: conf.rekey_limit.time },
+        };
+        let connection = Connection::new(authenticated, Limits::client());
+        let tune = Tune::new(buffers, rule);
+        let (session, rx) = link.into_session(connection, plan, tune, alive(conf), program)?;
+        Ok(Started { session, rx, rule, proxy })
+    }
+}
+
+fn alive(conf: &Client) -> Option<Alive> {
+    (!conf.server_alive_interval.is_zero()).then_some(Alive {
+        interval: conf.server_alive_interval,
+        count: conf.server_alive_count_max,
+    })
+}
