@@ -1,1 +1,26 @@
 //! A host's files: logs in, opens sftp channels, carries their bytes.
+//!
+//! ```text
+//! host        whom to connect to; clones share what a login learnt         any thread
+//! doorway     how many may be on their way in at once
+//! connection  one login: opens channels, runs commands, ends               any thread
+//! desk        what happens on its channels                                 receiving thread
+//! glue        sftp::client as the engine's producers and consumers         sending, receiving threads
+//! words       what the other end says on its standard error
+//! child       the same over a local server's pipes
+//! ```
+//! Whatever ends a channel or a connection, every token of its clients gets an answer.
+
+mod child;
+mod connection;
+mod desk;
+mod doorway;
+mod error;
+mod glue;
+mod host;
+mod words;
+
+pub use child::child;
+pub use connection::{Connection, Finished};
+pub use error::Error;
+pub use host::Host;

@@ -1,0 +1,247 @@
+//! Connection: one login, and the channels that are opened on it.
+
+use crate::desk::{Board, Desk, News, Order};
+use crate::glue::{Answers, Asks, Output};
+use crate::words::Words;
+use crate::{Error, child};
+use conf::Client;
+use engine::{Session, Sink, Source};
+use login::{Log, LoggedIn, Proxy, Started};
+use proto::Peer;
+use proto::channel::Request;
+use proto::window::Rule;
+use sftp::client::{self, Event};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use wire::msg::Disconnect;
+
+/// Most data the server may put into one message: larger than the 32 KiB most send costs nothing.
+const MAX_DATA: u32 = 128 * 1024;
+
+/// A way to a host's files that is open. Ends when it is dropped, whatever is under way.
+pub struct Connection(Way);
+
+enum Way {
+    Ssh(Box<Ssh>),
+    Program { program: PathBuf, args: Vec<OsString> },
+}
+
+struct Ssh {
+    host: String,
+    session: Session,
+    board: Board,
+    rule: Rule,
+    peer: Option<Peer>,
+    log: Arc<Log>,
+    /// A second hold on the socket, to hang up with.
+    socket: OwnedFd,
+    receiving: Option<JoinHandle<()>>,
+    _proxy: Option<Proxy>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Its status; none if it was killed or nobody told.
+    pub status: Option<u32>,
+    /// What it printed.
+    pub output: Vec<u8>,
+}
+
+impl Connection {
+    /// Gives a logged-in connection its threads.
+    pub(crate) fn start(logged_in: LoggedIn, conf: &Client, log: &Arc<Log>) -> Result<Self, Error> {
+        let peer = logged_in.authenticated.transport().peer().cloned();
+        let socket = logged_in.link.fd().as_fd().try_clone_to_owned().map_err(no_descriptor)?;
+        let board = Board::new();
+        let Started { session, rx, rule, proxy } = logged_in.start(conf, Desk(board.clone()))?;
+        let running = move || {
+            let (desk, _, end) = rx.run();
+            let why = match &end {
+                Ok(()) => "the connection was closed".to_owned(),
+                Err(error) => login::escaped(&error.to_string()),
+            };
+            desk.0.lose(&why);
+        };
+        let receiving = std::thread::Builder::new().name("rx".to_owned()).spawn(running);
+        let receiving = receiving.map_err(no_descriptor)?;
+        Ok(Self(Way::Ssh(Box::new(Ssh {
+            host: conf.host.clone(),
+            session,
+            board,
+            rule,
+            peer,
+            log: Arc::clone(log),
+            socket,
+            receiving: Some(receiving),
+            _proxy: proxy,
+        }))))
+    }
+
+    /// A way through a program, which is started for each channel.
+    pub(crate) fn program(program: PathBuf, args: Vec<OsString>) -> Self {
+        Self(Way::Program { program, args })
+    }
+
+    /// Opens one more sftp channel; answers to its tokens go to `events`. Requests may be made as
+    /// soon as it is open: nothing waits for the server's VERSION. The channel closes, in good
+    /// order, after the last clone of its client is gone.
+    ///
+    /// # Errors
+    /// [`Error::Full`] where another connection may help.
+    pub fn open(&self, events: Sender<Event>) -> Result<client::Client, Error> {
+        match &self.0 {
+            Way::Ssh(ssh) => ssh.open(Request::Subsystem("sftp".to_owned()), events),
+            Way::Program { program, args } => {
+                let mut command = Command::new(program);
+                command.args(args);
+                child(command, events)
+            }
+        }
+    }
+
+    /// The same with a command of the user's in place of the subsystem (sftp's `-s`).
+    ///
+    /// # Errors
+    /// Those of [`Connection::open`].
+    pub fn open_command(
+        &self,
+        command: Vec<u8>,
+        events: Sender<Event>,
+    ) -> Result<client::Client, Error> {
+        match &self.0 {
+            Way::Ssh(ssh) => ssh.open(Request::Exec(command), events),
+            Way::Program { .. } => Err(Error::NoCommands),
+        }
+    }
+
+    /// Runs a command without input and waits for its end. Never make one of a path (F4).
+    ///
+    /// # Errors
+    /// It did not start, its output is too long, or the connection was lost.
+    pub fn run(&self, command: Vec<u8>) -> Result<Finished, Error> {
+        match &self.0 {
+            Way::Ssh(ssh) => ssh.run(command),
+            Way::Program { .. } => Err(Error::NoCommands),
+        }
+    }
+
+    /// Channels that are open.
+    pub fn channels(&self) -> usize {
+        match &self.0 {
+            Way::Ssh(ssh) => ssh.board.len(),
+            Way::Program { .. } => 0,
+        }
+    }
+
+    /// Who the server says it is.
+    pub fn peer(&self) -> Option<&Peer> {
+        match &self.0 {
+            Way::Ssh(ssh) => ssh.peer.as_ref(),
+            Way::Program { .. } => None,
+        }
+    }
+
+    /// Says goodbye and waits until the connection's threads have ended. Tokens that still wait are
+    /// answered by an error.
+    pub fn close(self) {
+        drop(self);
+    }
+}
+
+impl Ssh {
+    fn open(&self, request: Request, events: Sender<Event>) -> Result<client::Client, Error> {
+        let (client, outgoing, incoming) = client::pair(events);
+        let (news, heard) = channel();
+        let answers = Answers::new(incoming, self.board.over()).map_err(no_descriptor)?;
+        self.order(Order {
+            request,
+            output: Some(Sink::consumer(Box::new(answers))),
+            words: Some(self.words()?),
+            input: Some(Source::Producer(Box::new(Asks(outgoing)))),
+            ender: Some(client.ender()),
+            news,
+            status: None,
+        })?;
+        opened(&heard)?;
+        Ok(client)
+    }
+
+    fn run(&self, command: Vec<u8>) -> Result<Finished, Error> {
+        let (news, heard) = channel();
+        let output = Output::default();
+        let collector = output.collector().map_err(no_descriptor)?;
+        self.order(Order {
+            request: Request::Exec(command),
+            output: Some(Sink::consumer(Box::new(collector))),
+            words: Some(self.words()?),
+            input: None,
+            ender: None,
+            news,
+            status: None,
+        })?;
+        opened(&heard)?;
+        match heard.recv() {
+            Ok(News::Closed(status)) => Ok(Finished { status, output: output.take() }),
+            Ok(News::Failed(error)) => Err(error),
+            Ok(News::Opened) | Err(_) => Err(lost()),
+        }
+    }
+
+    /// Asks for a channel. The order lies ready before the server can answer.
+    fn order(&self, order: Order) -> Result<(), Error> {
+        let window = self.rule.initial();
+        let board = self.board.clone();
+        let asked = self.session.call(|connection, out| {
+            let id = connection.open_session(window, MAX_DATA, out)?;
+            board.put(id, order);
+            Ok(())
+        });
+        asked.map_err(|error| match error {
+            engine::Error::Protocol(proto::Error::Local(why)) => Error::Full(why),
+            other => Error::Lost(login::escaped(&other.to_string())),
+        })
+    }
+
+    fn words(&self) -> Result<Sink, Error> {
+        let (log, host) = (Arc::clone(&self.log), self.host.clone());
+        let words = Words::new(move |line| log.info(format_args!("{host}: {line}")));
+        Ok(Sink::consumer(Box::new(words.map_err(no_descriptor)?)))
+    }
+}
+
+/// Waits until a channel is open.
+fn opened(heard: &Receiver<News>) -> Result<(), Error> {
+    match heard.recv() {
+        Ok(News::Opened) => Ok(()),
+        Ok(News::Failed(error)) => Err(error),
+        Ok(News::Closed(_)) | Err(_) => Err(lost()),
+    }
+}
+
+fn lost() -> Error {
+    Error::Lost("the connection ended".to_owned())
+}
+
+/// The system gives no descriptor or thread.
+fn no_descriptor(why: io::Error) -> Error {
+    Error::Lost(why.to_string())
+}
+
+impl Drop for Ssh {
+    fn drop(&mut self) {
+        let _ = self.session.call(|connection, out| {
+            connection.disconnect(Disconnect::ByApplication, "disconnected by user", out);
+            Ok(())
+        });
+        // Wakes the receiving thread, whatever the server does.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        let _ = self.receiving.take().map(JoinHandle::join);
+    }
+}

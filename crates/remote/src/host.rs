@@ -1,0 +1,79 @@
+//! Host: whom to connect to, and what earlier logins to it learnt.
+
+use crate::connection::Connection;
+use crate::{Error, doorway};
+use conf::Client;
+use login::{Keyring, Log};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A host whose files are wanted. Clones share what was learnt: a passphrase is asked once, the key
+/// that was accepted is tried first.
+#[derive(Clone)]
+pub struct Host(Arc<Way>);
+
+enum Way {
+    Ssh(Box<Ssh>),
+    Program { program: PathBuf, args: Vec<OsString> },
+}
+
+struct Ssh {
+    conf: Client,
+    log: Arc<Log>,
+    ring: Keyring,
+    /// Somebody has logged in: until then one at a time tries, as the user may be asked.
+    known: Mutex<bool>,
+}
+
+impl Host {
+    /// Over SSH, as configured.
+    pub fn ssh(conf: Client, log: Arc<Log>) -> Self {
+        let ssh = Ssh { conf, log, ring: Keyring::new(), known: Mutex::new(false) };
+        Self(Arc::new(Way::Ssh(Box::new(ssh))))
+    }
+
+    /// Over a program that speaks SFTP on its standard input and output, started once per channel.
+    pub fn program(program: impl Into<PathBuf>, args: Vec<OsString>) -> Self {
+        Self(Arc::new(Way::Program { program: program.into(), args }))
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> String {
+        match &*self.0 {
+            Way::Ssh(ssh) => ssh.conf.host.clone(),
+            Way::Program { program, .. } => program.display().to_string(),
+        }
+    }
+
+    /// Connects and logs in. Of a process at most eight connections are on their way in at once.
+    ///
+    /// # Errors
+    /// Those of a login.
+    pub fn connect(&self) -> Result<Connection, Error> {
+        match &*self.0 {
+            Way::Program { program, args } => {
+                Ok(Connection::program(program.clone(), args.clone()))
+            }
+            Way::Ssh(ssh) => {
+                let mut known = ssh.known.lock().unwrap_or_else(PoisonError::into_inner);
+                if *known {
+                    drop(known);
+                    return ssh.connect();
+                }
+                let connection = ssh.connect()?;
+                *known = true;
+                Ok(connection)
+            }
+        }
+    }
+}
+
+impl Ssh {
+    fn connect(&self) -> Result<Connection, Error> {
+        let place = doorway::enter();
+        let logged_in = login::log_in_again(&self.conf, &self.log, &self.ring)?;
+        drop(place);
+        Connection::start(logged_in, &self.conf, &self.log)
+    }
+}
