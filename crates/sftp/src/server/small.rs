@@ -1,0 +1,259 @@
+//! Small files, several in one request each way: `put-files@longhaul`, `get-files@longhaul`.
+//!
+//! A file that is put is written under another name in its directory, given its attributes by
+//! descriptor, and renamed: a reader sees nothing, the old file or the whole new one (R1).
+
+use super::attributes::{self, permissions};
+use super::change::{open_directory, shown};
+use super::fault::Fault;
+use super::log::Level;
+use super::paths;
+use super::queue::Shared;
+use crate::codec::{
+    Attrs, FileContent, FileStatus, GetFile, MAX_PACKET, PutFile, PutFlags, Reply, Status,
+};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Directories kept open within a request.
+const DIRECTORIES: usize = 32;
+/// Longest name of a file, on all file systems that matter.
+const LONGEST: usize = 255;
+/// Bytes of a reply that are not contents: the packet's head, and per file status, attributes and
+/// lengths.
+const HEAD: usize = 64;
+const PER_FILE: usize = 96;
+/// Permissions without those that lend somebody's rights.
+const PLAIN: u32 = 0o777;
+
+/// Makes names of part files differ, together with the process's number.
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// A directory that files are put into.
+struct Directory {
+    path: Vec<u8>,
+    fd: OwnedFd,
+    /// Places in the request of those that are in place.
+    done: Vec<usize>,
+}
+
+impl Directory {
+    /// A rename is on disk when its directory is.
+    fn sync(&self, outcomes: &mut [Result<(), Fault>]) {
+        if let Err(errno) = rustix::fs::fsync(&self.fd) {
+            for number in &self.done {
+                if let Some(outcome) = outcomes.get_mut(*number) {
+                    *outcome = Err(errno.into());
+                }
+            }
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn put_files(&self, flags: PutFlags, files: &[PutFile]) -> Reply {
+        let mut outcomes = Vec::with_capacity(files.len());
+        let mut directories = Vec::new();
+        for (number, file) in files.iter().enumerate() {
+            if directories.len() == DIRECTORIES {
+                sync(flags, &mut directories, &mut outcomes);
+            }
+            outcomes.push(self.put(flags, file, number, &mut directories));
+        }
+        sync(flags, &mut directories, &mut outcomes);
+        let statuses: Vec<_> = outcomes.into_iter().map(status).collect();
+        Reply::Extended(FileStatus::encode_list(&statuses))
+    }
+
+    fn put(
+        &self,
+        flags: PutFlags,
+        file: &PutFile,
+        number: usize,
+        directories: &mut Vec<Directory>,
+    ) -> Result<(), Fault> {
+        let (path, len) = (shown(&file.path), file.content.len());
+        self.log(Level::Info, format_args!("put \"{path}\" bytes {len}"));
+        let (directory, name) = paths::split(&file.path)?;
+        let place = match directories.iter().position(|known| known.path == directory) {
+            Some(place) => place,
+            None => {
+                let fd = open_directory(&self.start, directory)?;
+                directories.push(Directory { path: directory.to_vec(), fd, done: Vec::new() });
+                directories.len() - 1
+            }
+        };
+        let Some(directory) = directories.get_mut(place) else { return Err(Fault::handle()) };
+        self.put_into(directory.fd.as_fd(), name, flags, file)?;
+        directory.done.push(number);
+        Ok(())
+    }
+
+    fn put_into(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+        flags: PutFlags,
+        file: &PutFile,
+    ) -> Result<(), Fault> {
+        let part = part_name(name);
+        let create = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(directory, &part, create, Mode::RUSR | Mode::WUSR)?;
+        let outcome = self
+            .write_part(&fd, flags, file)
+            .and_then(|()| put_in_place(directory, &part, name, flags));
+        if outcome.is_err() {
+            let _ = rustix::fs::unlinkat(directory, &part, AtFlags::empty());
+        }
+        Ok(outcome?)
+    }
+
+    /// Content, then attributes, all by descriptor, then the disk.
+    fn write_part(&self, fd: &OwnedFd, flags: PutFlags, file: &PutFile) -> Result<(), Errno> {
+        write_all(fd, &file.content)?;
+        if let Some((user, group)) = file.attrs.owner {
+            rustix::fs::fchown(fd, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
+        }
+        rustix::fs::fchmod(fd, permissions(self.mode_of(flags, &file.attrs)))?;
+        if let Some(times) = attributes::times(&file.attrs) {
+            rustix::fs::futimens(fd, &times)?;
+        }
+        if flags.has(PutFlags::FSYNC) { rustix::fs::fsync(fd) } else { Ok(()) }
+    }
+
+    /// Set-id bits lend the owner's rights: they are for those who asked and name him (F3).
+    fn mode_of(&self, flags: PutFlags, attrs: &Attrs) -> u32 {
+        match (attrs.mode, flags.has(PutFlags::EXACT)) {
+            (Some(mode), true) if attrs.owner.is_some() => mode,
+            (Some(mode), true) => mode & PLAIN,
+            (mode, _) => mode.unwrap_or(0o666) & PLAIN & !self.umask,
+        }
+    }
+
+    pub(super) fn get_files(&self, files: &[GetFile]) -> Reply {
+        let mut contents = Vec::new();
+        let mut room = MAX_PACKET - HEAD;
+        for file in files {
+            let left = room.saturating_sub(PER_FILE);
+            let (content, fits) = self.get(file, left);
+            // The first is answered in any case; others may be asked for again.
+            if !fits && !contents.is_empty() {
+                break;
+            }
+            room = left.saturating_sub(content.content.len());
+            contents.push(content);
+            if room < PER_FILE {
+                break;
+            }
+        }
+        Reply::Extended(FileContent::encode_list(&contents))
+    }
+
+    /// A file's content, and whether it fits into `room`, or would not be sent anyway.
+    fn get(&self, file: &GetFile, room: usize) -> (FileContent, bool) {
+        self.log(Level::Info, format_args!("get \"{}\"", shown(&file.path)));
+        let mut attrs = Attrs::default();
+        match self.content(file, room, &mut attrs) {
+            Ok(Some(content)) => (FileContent { code: Status::Ok, attrs, content }, true),
+            Ok(None) => {
+                let fits = attrs.size.is_none_or(|size| size > u64::from(file.most));
+                (FileContent { code: Status::Failure, attrs, content: Vec::new() }, fits)
+            }
+            Err(fault) => (FileContent { code: fault.code, attrs, content: Vec::new() }, true),
+        }
+    }
+
+    /// All of a regular file, or nothing if it is larger than asked for or than `room`.
+    fn content(
+        &self,
+        file: &GetFile,
+        room: usize,
+        attrs: &mut Attrs,
+    ) -> Result<Option<Vec<u8>>, Fault> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let fd = rustix::fs::openat(&self.start, file.path.as_slice(), flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&fd)?;
+        *attrs = attributes::of(&stat, self.wants_nanoseconds());
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Fault::new(Status::Failure, "Not a regular file"));
+        }
+        let most = usize::try_from(file.most).unwrap_or(room).min(room);
+        let size = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
+        if size > most {
+            return Ok(None);
+        }
+        // One byte more than it should have: a file that grows meanwhile is not whole.
+        let mut content = vec![0; size + 1];
+        let read = read_all(&fd, &mut content)?;
+        content.truncate(read);
+        Ok((read <= size).then_some(content))
+    }
+}
+
+fn sync(flags: PutFlags, directories: &mut Vec<Directory>, outcomes: &mut [Result<(), Fault>]) {
+    for directory in directories.drain(..) {
+        if flags.has(PutFlags::FSYNC) && !directory.done.is_empty() {
+            directory.sync(outcomes);
+        }
+    }
+}
+
+fn status(outcome: Result<(), Fault>) -> FileStatus {
+    match outcome {
+        Ok(()) => FileStatus { code: Status::Ok, text: Vec::new() },
+        Err(fault) => FileStatus { code: fault.code, text: fault.text.as_bytes().to_vec() },
+    }
+}
+
+/// `.<name>.<id>.part`, the name cut where that would be too long.
+fn part_name(name: &[u8]) -> Vec<u8> {
+    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let id = format!(".{:x}-{count:x}.part", std::process::id());
+    let name = name.get(..LONGEST - 1 - id.len()).unwrap_or(name);
+    [b".", name, id.as_bytes()].concat()
+}
+
+fn put_in_place(
+    directory: BorrowedFd<'_>,
+    part: &[u8],
+    name: &[u8],
+    flags: PutFlags,
+) -> Result<(), Errno> {
+    if !flags.has(PutFlags::NO_REPLACE) {
+        return rustix::fs::renameat(directory, part, directory, name);
+    }
+    let how = RenameFlags::NOREPLACE;
+    match rustix::fs::renameat_with(directory, part, directory, name, how) {
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            rustix::fs::linkat(directory, part, directory, name, AtFlags::empty())?;
+            rustix::fs::unlinkat(directory, part, AtFlags::empty())
+        }
+        done => done,
+    }
+}
+
+fn write_all(fd: &OwnedFd, mut content: &[u8]) -> Result<(), Errno> {
+    while !content.is_empty() {
+        match rustix::io::write(fd, content) {
+            Err(Errno::INTR) => {}
+            Ok(0) => return Err(Errno::IO),
+            written => content = content.get(written?..).unwrap_or_default(),
+        }
+    }
+    Ok(())
+}
+
+/// Fills `content` as far as the file goes.
+fn read_all(fd: &OwnedFd, content: &mut [u8]) -> Result<usize, Errno> {
+    let mut read = 0;
+    while let Some(left) = content.get_mut(read..).filter(|left| !left.is_empty()) {
+        match rustix::io::read(fd, left) {
+            Err(Errno::INTR) => {}
+            Ok(0) => break,
+            more => read += more?,
+        }
+    }
+    Ok(read)
+}
