@@ -52,6 +52,12 @@ impl Filter {
         Ok(Self { globs, rules })
     }
 
+    /// Whether there is no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// Whether the name is copied, and, a directory, looked into. `path` is the one below the
     /// source, without a leading `/`.
     #[must_use]

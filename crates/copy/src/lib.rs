@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 pub mod bwlimit;
+mod escape;
 pub mod filter;
 pub mod list;
 pub mod observe;
@@ -17,6 +18,7 @@ pub mod options;
 pub mod report;
 pub mod shard;
 
+pub use escape::shown;
 pub use observe::{Event, Observer};
 pub use options::Options;
 pub use report::Report;

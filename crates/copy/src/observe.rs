@@ -117,6 +117,17 @@ pub enum Outcome {
     Skipped,
 }
 
+impl Outcome {
+    /// A word for it, for `--json`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Copied => "copied",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
 /// What a dry run would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {

@@ -1,5 +1,7 @@
 //! What became of a copy: counted by the core, printed by the program, and the exit code's reason.
 
+use crate::escape::shown;
+use std::fmt;
 use std::time::Duration;
 
 /// The end of a copy. Sizes are bytes of file content, without SFTP's and SSH's share.
@@ -63,6 +65,17 @@ pub struct Failure {
     pub what: What,
     /// The cause in one line; it may hold the server's text, so it is escaped before it is printed.
     pub why: String,
+}
+
+/// `what: why` in one line, both escaped (invariant E2).
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match &self.what {
+            What::Path(path) => path.as_slice(),
+            What::Host(host) => host.as_bytes(),
+        };
+        write!(f, "{}: {}", shown(what), shown(self.why.as_bytes()))
+    }
 }
 
 /// What a failure is about.
