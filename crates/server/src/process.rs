@@ -73,18 +73,17 @@ impl Process {
         port: &mut Port<'_>,
         log: &Arc<Log>,
     ) -> Result<Arc<Self>> {
-        let mut child = command
-            .spawn()
+        let mut child = Unwatched::start(&mut command)
             .with_context(|| format!("cannot run {}", command.get_program().display()))?;
-        let pid = Pid::from_child(&child);
+        let pid = Pid::from_child(&child.0);
         let state = Mutex::new(State { outputs: 2, alive: true });
         let process = Arc::new(Self { id, pid, state, ended: Condvar::new() });
-        if let Some(stdin) = child.stdin.take() {
+        if let Some(stdin) = child.0.stdin.take() {
             port.attach(id, Stream::Data, Sink::fd(pipe(stdin.into())).lingering(LINGER));
         }
         port.attach(id, Stream::Stderr, Sink::discard());
-        process.send_output(port, child.stdout.take().map(OwnedFd::from), None, log)?;
-        let stderr = child.stderr.take().map(OwnedFd::from);
+        process.send_output(port, child.0.stdout.take().map(OwnedFd::from), None, log)?;
+        let stderr = child.0.stderr.take().map(OwnedFd::from);
         process.send_output(port, stderr, Some(proto::data::STDERR), log)?;
         let (waiter, session, log) =
             (Arc::clone(&process), port.session().clone(), Arc::clone(log));
@@ -135,14 +134,14 @@ impl Process {
     }
 
     /// The waiter's whole life.
-    fn wait(&self, mut child: Child, session: &Session, log: &Log) {
+    fn wait(&self, mut child: Unwatched, session: &Session, log: &Log) {
         let pid = nix::unistd::Pid::from_raw(self.pid.as_raw_nonzero().get());
         // Not reaped yet, so that nobody else can get its number while it may be signalled.
         let _ = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
         let mut state = self.lock();
         state.alive = false;
         self.ended.notify_all();
-        let status = match child.wait() {
+        let status = match child.0.wait() {
             Ok(status) => how_it_ended(status),
             Err(error) => {
                 log.error(format_args!("wait for a command: {error}"));
@@ -194,6 +193,26 @@ impl Process {
     }
 }
 
+/// A child until it was waited for. Whatever fails before somebody could, a thread that does not
+/// start among it, leaves neither a process that runs nor one that nobody reaps.
+struct Unwatched(Child);
+
+impl Unwatched {
+    /// Starts a command that has a process group of its own.
+    fn start(command: &mut Command) -> std::io::Result<Self> {
+        command.spawn().map(Self)
+    }
+}
+
+impl Drop for Unwatched {
+    fn drop(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+            let _ = self.0.wait();
+        }
+    }
+}
+
 fn pipe(fd: OwnedFd) -> Fd {
     let fd = Fd::from(fd);
     fd.enlarge_pipe(PIPE);
@@ -216,6 +235,27 @@ pub(crate) fn how_it_ended(status: ExitStatus) -> Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::CommandExt;
+    use std::process::Stdio;
+
+    /// The whole group: both would keep the pipe open for a thousand seconds.
+    #[test]
+    fn a_command_that_nobody_can_wait_for_is_killed_and_reaped() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "sleep 1000 & echo ready; sleep 1000"]).process_group(0);
+        let mut child = Unwatched::start(command.stdout(Stdio::piped())).unwrap();
+        let pid = nix::unistd::Pid::from_raw(child.0.id().cast_signed());
+        let mut output = BufReader::new(child.0.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        // As it is dropped with the closure of a thread that does not start.
+        let waiter = move || child.0.wait();
+        drop(waiter);
+        assert_eq!(output.read_line(&mut line).unwrap(), 0, "nobody holds the pipe any more");
+        let waited = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
+        assert_eq!(waited, Err(nix::errno::Errno::ECHILD));
+    }
 
     #[test]
     fn ends_are_told_as_they_were() {
