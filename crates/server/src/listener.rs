@@ -10,6 +10,7 @@
 use crate::args::{Args, LogTo};
 use crate::detach::{self, Place};
 use crate::log::Log;
+use crate::setup::Loaded;
 use crate::{session, setup, socket, startups};
 use anyhow::{Context, Result};
 use conf::Server;
@@ -48,14 +49,15 @@ struct Listener {
 }
 
 /// Listens until a signal ends it.
-pub(crate) fn run(args: &Args, config: Server, place: Place) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args, loaded: Loaded, place: Place) -> Result<ExitCode> {
     if place == Place::Detached {
         detach::leave();
     }
     // Before anything can start a thread, and kept over SIGHUP's exec.
     let signals = block_signals().context("signals")?;
-    let log = Log::open(args, config.log_level)?;
-    setup::host_keys(&config)?;
+    let log = Log::open(args, loaded.config.log_level)?;
+    let config = loaded.log(&log);
+    setup::host_keys(&config, |why| log.error(format_args!("{why}")))?;
     let sockets = socket::listen(&config, |why| log.error(format_args!("{why}")))?;
     for socket in &sockets {
         if let Ok(address) = socket.local_addr() {

@@ -15,6 +15,14 @@ const SYSLOG: &str = "/dev/log";
 /// LOG_AUTH of syslog(3), shifted to its place.
 const FACILITY: u8 = 4 << 3;
 
+/// What ends a listener that has no terminal any more: after SIGHUP standard error is nobody's.
+pub(crate) fn last_words(args: &Args, error: &anyhow::Error) {
+    let log = Log::system(LogLevel::Error);
+    if args.log_to == LogTo::System && log.is_system() {
+        log.error(format_args!("{error:#}"));
+    }
+}
+
 /// Lines below a level are not written.
 #[derive(Debug)]
 pub(crate) struct Log {

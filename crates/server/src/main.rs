@@ -60,7 +60,13 @@ fn serve(given: &[OsString], place: detach::Place) -> ExitCode {
             print!("{text}");
             ExitCode::SUCCESS
         }
-        Ok(Invocation::Serve(args)) => report(carry_out(&args, given, place)),
+        Ok(Invocation::Serve(args)) => {
+            let done = carry_out(&args, given, place);
+            if let (Err(error), detach::Place::Detached) = (&done, place) {
+                log::last_words(&args, error);
+            }
+            report(done)
+        }
         Err(refused) => {
             eprint!("{}", refused.report());
             ExitCode::from(MISUSED)
@@ -69,20 +75,20 @@ fn serve(given: &[OsString], place: detach::Place) -> ExitCode {
 }
 
 fn carry_out(args: &Args, given: &[OsString], place: detach::Place) -> Result<ExitCode> {
-    let config = setup::load(args)?;
+    let loaded = setup::load(args)?;
     match args.mode {
         Mode::Dump => {
-            print!("{}", config.dump());
+            print!("{}", loaded.say().dump());
             Ok(ExitCode::SUCCESS)
         }
-        Mode::Test => setup::test(args, &config),
-        Mode::Inetd => session::inetd(args, config),
+        Mode::Test => setup::test(&loaded.say()),
+        Mode::Inetd => session::inetd(args, loaded),
         Mode::Listen => match place {
             detach::Place::Started if !args.foreground => {
-                setup::test(args, &config)?;
+                setup::test(&loaded.say())?;
                 detach::detach(given)
             }
-            place => listener::run(args, config, place),
+            place => listener::run(args, loaded, place),
         },
     }
 }

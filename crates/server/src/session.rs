@@ -16,6 +16,7 @@ use crate::channels::{Channels, Served};
 use crate::endpoint::Endpoints;
 use crate::hostkeys::HostKeys;
 use crate::log::Log;
+use crate::setup::Loaded;
 use crate::{setup, socket};
 use anyhow::{Context, Result};
 use conf::{Server, Workers};
@@ -79,8 +80,9 @@ pub(crate) fn keep_stderr_from_client() {
 }
 
 /// `-i`: the connection is standard input, and output where that is another pipe.
-pub(crate) fn inetd(args: &Args, config: Server) -> Result<ExitCode> {
-    let log = Log::open(args, config.log_level)?;
+pub(crate) fn inetd(args: &Args, loaded: Loaded) -> Result<ExitCode> {
+    let log = Log::open(args, loaded.config.log_level)?;
+    let config = loaded.log(&log);
     let input = take(std::io::stdin().as_fd(), |null| rustix::stdio::dup2_stdin(null))?;
     let output = take(std::io::stdout().as_fd(), |null| rustix::stdio::dup2_stdout(null))?;
     let input = Fd::from(input);

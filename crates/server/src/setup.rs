@@ -2,6 +2,7 @@
 
 use crate::args::Args;
 use crate::hostkeys::HostKeys;
+use crate::log::Log;
 use anyhow::{Context, Result};
 use conf::server::ConfigFile;
 use conf::{Level, Server, Supported};
@@ -21,13 +22,31 @@ pub(crate) fn supported() -> Supported {
     }
 }
 
-/// The configuration that the command line asks for; what it warns of goes to standard error.
-pub(crate) fn load(args: &Args) -> Result<Server> {
-    let loaded = conf::server::load(&args.settings, &args.file, &supported())?;
-    for notice in loaded.notices.iter().filter(|notice| notice.level == Level::Warning) {
-        eprintln!("lhsshd: {}", notice.text);
+/// A configuration that was read, and what there is to say of it.
+pub(crate) struct Loaded {
+    pub(crate) config: Server,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Loaded {
+    /// Says it on standard error, for who started us.
+    pub(crate) fn say(self) -> Server {
+        self.warnings.iter().for_each(|line| eprintln!("lhsshd: {line}"));
+        self.config
     }
-    Ok(loaded.config)
+
+    /// Says it in the log: after SIGHUP nobody reads standard error.
+    pub(crate) fn log(self, log: &Log) -> Server {
+        self.warnings.iter().for_each(|line| log.info(format_args!("{line}")));
+        self.config
+    }
+}
+
+/// The configuration that the command line asks for.
+pub(crate) fn load(args: &Args) -> Result<Loaded> {
+    let loaded = conf::server::load(&args.settings, &args.file, &supported())?;
+    let warnings = loaded.notices.into_iter().filter(|notice| notice.level == Level::Warning);
+    Ok(Loaded { config: loaded.config, warnings: warnings.map(|notice| notice.text).collect() })
 }
 
 /// The configuration as a listener handed it on.
@@ -37,16 +56,16 @@ pub(crate) fn handed_on(text: String) -> Result<Server> {
 }
 
 /// `-t`: the configuration is right, and a host key can be used.
-pub(crate) fn test(_args: &Args, config: &Server) -> Result<ExitCode> {
-    host_keys(config)?;
+pub(crate) fn test(config: &Server) -> Result<ExitCode> {
+    host_keys(config, |why| eprintln!("lhsshd: {why}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The host's keys, all of them loaded; complains of those that were named and cannot be.
-pub(crate) fn host_keys(config: &Server) -> Result<HostKeys> {
-    let complain = |why| {
+/// The host's keys, all of them loaded; `tell`s of those that were named and cannot be.
+pub(crate) fn host_keys(config: &Server, tell: impl Fn(&str)) -> Result<HostKeys> {
+    let complain = |why: String| {
         if config.host_keys_given() {
-            eprintln!("lhsshd: {why}");
+            tell(&why);
         }
     };
     let keys = HostKeys::find(&config.host_keys(), complain);

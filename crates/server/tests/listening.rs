@@ -102,6 +102,31 @@ fn sighup_reads_the_configuration_anew_and_ends_no_session() {
     assert!(old.wait().unwrap().success());
 }
 
+/// After SIGHUP nobody reads the standard error of a server that has a log.
+#[test]
+fn warnings_go_to_the_log_at_the_start_and_after_sighup() {
+    let site = Site::new();
+    let errors = std::fs::File::create(site.path("errors")).unwrap();
+    let mut command = site.lhsshd(&["UsePAM=yes"]);
+    let missing = format!("HostKey={}", site.path("missing").display());
+    command.args(["-D", "-o", &missing, "-E"]).arg(site.path("log"));
+    let child = command.stderr(errors).spawn().unwrap();
+    let server = Server { site, child };
+    for times in 1..=3 {
+        let listens = || server.log().matches("Server listening").count() == times;
+        until("a start", listens, || server.log());
+        for what in ["UsePAM is not supported yet", "missing: No such file"] {
+            let lines: Vec<_> =
+                server.log().lines().filter(|l| l.contains(what)).map(str::to_owned).collect();
+            assert_eq!(lines.len(), times, "{lines:?}");
+            let prefix = format!("lhsshd[{}]: ", server.child.id());
+            assert!(lines.iter().all(|line| line.starts_with(&prefix)), "{lines:?}");
+        }
+        server.signal("HUP");
+    }
+    assert_eq!(server.site.text("errors"), "");
+}
+
 /// A file that was broken after the start breaks nothing.
 #[test]
 fn sessions_get_the_configuration_that_the_listener_has() {
