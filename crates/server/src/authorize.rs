@@ -5,6 +5,7 @@
 
 use crate::account::Account;
 use crate::endpoint::Endpoints;
+use crate::hostname::HostName;
 use crate::log::Log;
 use crate::modes;
 use anyhow::{Result, bail};
@@ -29,21 +30,21 @@ pub(crate) struct KeyFiles {
     config: Arc<Server>,
     ends: Endpoints,
     log: Arc<Log>,
-    /// The client's name, where `UseDNS` looked it up.
-    hostname: Option<String>,
+    /// The client's name, where `UseDNS` asks for it.
+    hostname: Option<HostName>,
     /// Lines that were complained of.
     told: Vec<(PathBuf, usize)>,
 }
 
 impl KeyFiles {
-    /// The policy for a client at the other end of `ends`.
+    /// The policy for a client at the other end of `ends`, whose `hostname` is asked for already.
     pub(crate) fn new(
         account: Arc<Account>,
         config: Arc<Server>,
         ends: Endpoints,
         log: Arc<Log>,
+        hostname: Option<HostName>,
     ) -> Self {
-        let hostname = ends.peer_ip().filter(|_| config.use_dns).and_then(sys::verified_host_name);
         Self { account, config, ends, log, hostname, told: Vec::new() }
     }
 
@@ -100,15 +101,15 @@ impl KeyFiles {
     }
 
     /// Why a line with the right key lets nobody in now.
-    fn refusal(&self, entry: &Entry) -> Option<String> {
+    fn refusal(&mut self, entry: &Entry) -> Option<String> {
         let now = SystemTime::now();
         if authorized_keys::has_expired(entry, now, sys::utc_offset(now)) {
             return Some("the key has expired".to_owned());
         }
         if entry.options.from.is_some() {
-            let from = self.ends.peer_ip().is_some_and(|ip| {
-                authorized_keys::from_matches(entry, ip, self.hostname.as_deref())
-            });
+            let name = self.hostname.as_mut().and_then(HostName::get);
+            let ip = self.ends.peer_ip();
+            let from = ip.is_some_and(|ip| authorized_keys::from_matches(entry, ip, name));
             return (!from).then(|| format!("the key may not be used from {}", self.ends));
         }
         None

@@ -17,6 +17,7 @@ mod detach;
 mod endpoint;
 mod environment;
 mod hostkeys;
+mod hostname;
 mod job;
 mod listener;
 mod log;

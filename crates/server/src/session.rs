@@ -15,6 +15,7 @@ use crate::authorize::{Granted, KeyFiles};
 use crate::channels::{Channels, Served};
 use crate::endpoint::Endpoints;
 use crate::hostkeys::HostKeys;
+use crate::hostname::HostName;
 use crate::log::Log;
 use crate::setup::Loaded;
 use crate::{setup, socket};
@@ -150,6 +151,8 @@ impl Visit {
     fn log_in(&self, link: &mut Link) -> Result<Login, Failure> {
         let grace = self.config.login_grace_time;
         let deadline = (!grace.is_zero()).then(|| self.began + grace);
+        let hostname = self.ends.peer_ip().filter(|_| self.config.use_dns);
+        let hostname = hostname.map(|ip| HostName::of(ip, deadline));
         let mut outbox = Outbox::new();
         let transport = self.greet(link, &mut outbox, deadline)?;
         let theirs = link.identification(Role::Client, deadline)?;
@@ -160,6 +163,7 @@ impl Visit {
             Arc::clone(&self.config),
             self.ends,
             Arc::clone(&self.log),
+            hostname,
         );
         let mut server = auth::Server::new(transport, policy, self.rules());
         server.transport_mut().identified(theirs);
