@@ -1,5 +1,6 @@
 //! A connected descriptor: each address in turn, or a ProxyCommand.
 
+use crate::proxy::Proxy;
 use crate::{Error, Log};
 use conf::{AddressFamily, Client};
 use engine::Fd;
@@ -8,21 +9,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-/// A running ProxyCommand, ended when dropped.
-#[derive(Debug)]
-pub struct Proxy(Child);
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        // Its input is closed by now; it is not waited for.
-        let _ = self.0.try_wait().map(|ended| ended.is_none().then(|| self.0.kill()));
-        let _ = self.0.wait();
-    }
-}
 
 /// Socket buffers as configured.
 pub fn buffers(conf: &Client) -> Buffers {
@@ -45,26 +32,11 @@ pub(crate) fn connect(
     match conf.proxy_command()? {
         Some(command) => {
             log.debug(1, format_args!("executing proxy command: {command}"));
-            let (fd, proxy) = run_proxy(&command).map_err(Error::Proxy)?;
+            let (fd, proxy) = Proxy::start(&command).map_err(Error::Proxy)?;
             Ok((fd, Some(proxy)))
         }
         None => Ok((tcp(conf, log, deadline)?, None)),
     }
-}
-
-/// The user's shell replaces itself by the command, as ssh has it.
-fn run_proxy(command: &str) -> io::Result<(Fd, Proxy)> {
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-    let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty()).unwrap_or("/bin/sh".into());
-    let child = Command::new(shell)
-        .arg("-c")
-        .arg(format!("exec {command}"))
-        .stdin(Stdio::from(OwnedFd::from(theirs.try_clone()?)))
-        .stdout(Stdio::from(OwnedFd::from(theirs)))
-        // Ctrl-C ends the client, which then ends the proxy.
-        .process_group(0)
-        .spawn()?;
-    Ok((Fd::from(OwnedFd::from(ours)), Proxy(child)))
 }
 
 fn tcp(conf: &Client, log: &Log, deadline: Option<Instant>) -> Result<Fd, Error> {

@@ -1,7 +1,7 @@
 //! From a configuration to a logged-in connection: shared by every program that connects.
 //!
 //! ```text
-//! connect      name -> address -> socket, or a ProxyCommand
+//! connect      name -> address -> socket, or a ProxyCommand (proxy)
 //! trust        known_hosts says whether the host key is the host's; asks where it may
 //! credentials  agent and key files, in the order in which they are tried
 //! setup        what this build offers, and who runs it
@@ -17,14 +17,16 @@ mod credentials;
 mod error;
 mod log;
 mod prompt;
+mod proxy;
 mod session;
 mod setup;
 mod trust;
 
-pub use connect::{Proxy, buffers};
+pub use connect::buffers;
 pub use credentials::Keyring;
 pub use error::Error;
 pub use log::{Log, escaped};
+pub use proxy::Proxy;
 pub use session::Started;
 pub use setup::{local_user, supported};
 
