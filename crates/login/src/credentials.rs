@@ -9,19 +9,17 @@
 //! The agent's own order would let a ring of many keys use up MaxAuthTries before the one that
 //! the user named.
 
-use crate::{Error, Log, prompt};
+use crate::key_file::KeyFile;
+use crate::{Error, Log};
 use conf::Client;
 use keys::agent::Agent;
-use keys::{PrivateKey, PrivateKeyError, PublicKey, SigAlg};
+use keys::{PrivateKey, PublicKey, SigAlg};
 use proto::auth::{Credentials, Signer};
 use std::collections::{HashMap, VecDeque};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::NameList;
-
-/// How often a wrong passphrase may be typed.
-const TRIES: usize = 3;
 
 type SharedAgent = Arc<Mutex<Agent<UnixStream>>>;
 
@@ -45,7 +43,7 @@ impl Keyring {
 
     /// The key of a file. Asked for while the ring is locked: who comes meanwhile waits for the
     /// answer instead of asking, too.
-    fn unlock(
+    pub(crate) fn unlock(
         &self,
         path: &Path,
         ask: impl FnOnce() -> Result<PrivateKey, String>,
@@ -82,7 +80,7 @@ impl Keys {
             None => (None, Vec::new()),
         };
         let files = files(conf, log, ring)?;
-        let in_files = |key: &PublicKey| files.iter().any(|file| file.public == *key);
+        let in_files = |key: &PublicKey| files.iter().any(|file| file.public() == key);
         let mut left: VecDeque<Box<dyn Signer + Send>> = VecDeque::new();
         let from_agent = |wanted: &dyn Fn(&PublicKey) -> bool| -> Vec<Box<dyn Signer + Send>> {
             let Some(agent) = &agent else { return Vec::new() };
@@ -92,7 +90,8 @@ impl Keys {
         left.extend(from_agent(&in_files));
         let others =
             if conf.identities_only { Vec::new() } else { from_agent(&|key| !in_files(key)) };
-        let files = files.into_iter().filter(|file| !held.contains(&file.public));
+        let files = files.into_iter().filter(|file| !held.contains(file.public()));
+        let files = files.filter(|file| signs(file, conf, log));
         let files = files.map(|file| Box::new(file) as Box<dyn Signer + Send>);
         if conf.identity_files_given() {
             left.extend(files);
@@ -165,100 +164,153 @@ impl Signer for AgentKey {
     }
 }
 
-/// A key file; an encrypted one is opened only when the server would take the key.
-struct FileKey {
-    path: PathBuf,
-    public: PublicKey,
-    private: Option<Arc<PrivateKey>>,
-    batch: bool,
-    ring: Keyring,
-}
-
-/// The readable key files, in order. Only a file that the user named deserves a message.
-fn files(conf: &Client, log: &Log, ring: &Keyring) -> Result<Vec<FileKey>, Error> {
-    let given = conf.identity_files_given();
+/// The key files, in order, those of which there is the public half alone among them. Only a file
+/// that the user named deserves a message.
+fn files(conf: &Client, log: &Log, ring: &Keyring) -> Result<Vec<KeyFile>, Error> {
     let mut keys = Vec::new();
     for path in conf.identity_files()? {
-        match FileKey::read(&path, conf.batch_mode, ring) {
+        match KeyFile::read(&path, conf.batch_mode, ring) {
             Ok(key) => {
-                log.debug(
-                    1,
-                    format_args!("identity file {}: {}", path.display(), key.public.fingerprint()),
-                );
+                let print = key.public().fingerprint();
+                log.debug(1, format_args!("identity file {}: {print}", path.display()));
                 keys.push(key);
             }
-            Err(why) if given => log.error(format_args!("{}: {why}", path.display())),
-            Err(why) => log.debug(2, format_args!("{}: {why}", path.display())),
+            Err(why) => complain(conf, log, &path, &why),
         }
     }
     Ok(keys)
 }
 
-impl FileKey {
-    fn read(path: &Path, batch: bool, ring: &Keyring) -> Result<Self, String> {
-        use std::os::unix::fs::PermissionsExt;
-        let content = zeroize::Zeroizing::new(std::fs::read(path).map_err(|e| e.to_string())?);
-        let mode = std::fs::metadata(path).map_err(|e| e.to_string())?.permissions().mode();
-        if mode & 0o077 != 0 {
-            let mode = mode & 0o7777;
-            return Err(format!(
-                "permissions {mode:04o} are too open; others can read this private key: chmod 600"
-            ));
-        }
-        let (public, private) = match PrivateKey::from_bytes(&content, None) {
-            Ok(key) => (key.public().clone(), Some(Arc::new(key))),
-            Err(PrivateKeyError::NeedsPassphrase) => {
-                (PrivateKey::public_of_file(&content).map_err(|e| e.to_string())?, None)
-            }
-            Err(e) => return Err(e.to_string()),
-        };
-        Ok(Self { path: path.to_owned(), public, private, batch, ring: ring.clone() })
-    }
-
-    fn unlock(&mut self) -> Result<&PrivateKey, String> {
-        if self.private.is_none() {
-            if self.batch {
-                return Err("needs a passphrase, and BatchMode forbids to ask".to_owned());
-            }
-            self.private = Some(self.ring.unlock(&self.path, || self.ask())?);
-        }
-        self.private.as_deref().ok_or_else(|| "no key".to_owned())
-    }
-
-    fn ask(&self) -> Result<PrivateKey, String> {
-        let content = std::fs::read(&self.path).map_err(|e| e.to_string())?;
-        let content = zeroize::Zeroizing::new(content);
-        let question = format!("Enter passphrase for key '{}': ", self.path.display());
-        for _ in 0..TRIES {
-            let passphrase = prompt::passphrase(&question).map_err(|e| e.to_string())?;
-            match PrivateKey::from_bytes(&content, Some(&passphrase)) {
-                Err(PrivateKeyError::WrongPassphrase) => {}
-                done => return done.map_err(|e| e.to_string()),
-            }
-        }
-        Err("wrong passphrase".to_owned())
+fn complain(conf: &Client, log: &Log, path: &Path, why: &str) {
+    if conf.identity_files_given() {
+        log.error(format_args!("{}: {why}", path.display()));
+    } else {
+        log.debug(2, format_args!("{}: {why}", path.display()));
     }
 }
 
-impl Signer for FileKey {
-    fn public_key(&self) -> &PublicKey {
-        &self.public
-    }
-
-    fn is_costly(&self) -> bool {
-        self.private.is_none()
-    }
-
-    fn sign(&mut self, alg: SigAlg, data: &[u8]) -> Result<Vec<u8>, String> {
-        let path = self.path.display().to_string();
-        let key = self.unlock().map_err(|why| format!("{path}: {why}"))?;
-        key.sign(alg, data).map_err(|e| format!("{path}: {e}"))
-    }
+/// Whether a file that no agent stands in for can sign; complains if it cannot.
+fn signs(file: &KeyFile, conf: &Client, log: &Log) -> bool {
+    let why = file.unusable();
+    why.iter().for_each(|why| complain(conf, log, file.path(), why));
+    why.is_none()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use conf::client::Files;
+    use conf::{LogLevel, Setting};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+
+    /// An agent that ends with the test, and a directory for keys.
+    struct Desk {
+        agent: Child,
+        dir: tempfile::TempDir,
+    }
+
+    impl Desk {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let mut command = Command::new("ssh-agent");
+            command.args(["-D", "-a"]).arg(dir.path().join("agent")).stdout(Stdio::null());
+            let desk = Self { agent: command.spawn().unwrap(), dir };
+            let listens = |_| {
+                std::thread::sleep(Duration::from_millis(10));
+                Agent::connect(&desk.path("agent")).is_ok()
+            };
+            assert!((0..1000).any(listens));
+            desk
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.dir.path().join(name)
+        }
+
+        /// A pair of key files.
+        fn key(&self, name: &str) -> PublicKey {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(self.path(name));
+            assert!(keygen.status().unwrap().success());
+            let line = std::fs::read_to_string(self.path(&format!("{name}.pub"))).unwrap();
+            PublicKey::from_openssh(&line).unwrap()
+        }
+
+        fn give_to_agent(&self, name: &str) {
+            let mut add = Command::new("ssh-add");
+            add.arg("-q").arg(self.path(name)).env("SSH_AUTH_SOCK", self.path("agent"));
+            assert!(add.status().unwrap().success());
+        }
+
+        /// What is tried, and what is said of the rest.
+        fn keys(&self, settings: &[String]) -> (Vec<PublicKey>, String) {
+            let agent = format!("IdentityAgent={}", self.path("agent").display());
+            let settings: Vec<_> = settings.iter().chain([&agent]).map(String::as_str).collect();
+            let given: Vec<_> = settings.iter().map(|s| Setting::option(s).unwrap()).collect();
+            let local = conf::Local { home: self.path("home"), user: "me".into(), uid: 7 };
+            let supported = crate::supported();
+            let loaded = conf::client::load("host", &given, &Files::None, &supported, &local);
+            let file = self.path("log");
+            let _ = std::fs::remove_file(&file);
+            let log = Log::new("lhssh", LogLevel::Info, Some(&file)).unwrap();
+            let keys = Keys::new(&loaded.unwrap().config, &log, &Keyring::new()).unwrap();
+            let tried = keys.left.iter().map(|key| key.public_key().clone()).collect();
+            (tried, std::fs::read_to_string(file).unwrap())
+        }
+
+        fn identity(&self, name: &str) -> String {
+            format!("IdentityFile={}", self.path(name).display())
+        }
+    }
+
+    impl Drop for Desk {
+        fn drop(&mut self) {
+            let _ = self.agent.kill();
+            let _ = self.agent.wait();
+        }
+    }
+
+    /// `-i key.pub` picks one of many keys of the agent, as with ssh; so does `-i key` where only
+    /// `key.pub` is left, or where `key` may not be used.
+    #[test]
+    fn a_public_half_names_a_key_of_the_agent() {
+        let desk = Desk::new();
+        let [other, key] = ["other", "key"].map(|name| {
+            let key = desk.key(name);
+            desk.give_to_agent(name);
+            key
+        });
+        let named = |name| desk.keys(&[desk.identity(name)]);
+        let both = (vec![key.clone(), other], String::new());
+        assert_eq!(named("key.pub"), both);
+        std::fs::set_permissions(desk.path("key"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(named("key"), both, "the agent signs: the file is not used");
+        std::fs::write(desk.path("key"), "broken").unwrap();
+        assert_eq!(named("key"), both);
+        std::fs::remove_file(desk.path("key")).unwrap();
+        assert_eq!(named("key"), both);
+        let only = ["key", "key.pub"].map(|name| desk.identity(name));
+        let only = desk.keys(&[&only[..], &["IdentitiesOnly=yes".into()]].concat());
+        assert_eq!(only, (vec![key], String::new()));
+    }
+
+    #[test]
+    fn a_public_half_that_no_agent_knows_is_not_tried() {
+        let desk = Desk::new();
+        desk.key("key");
+        std::fs::remove_file(desk.path("key")).unwrap();
+        let (tried, said) = desk.keys(&[desk.identity("key"), desk.identity("key.pub")]);
+        assert_eq!(tried, []);
+        let path = desk.path("key").display().to_string();
+        let want = [
+            format!("lhssh: {path}: No such file or directory (os error 2)"),
+            format!("lhssh: {path}.pub: a public key; the private half is needed"),
+        ];
+        assert_eq!(said.lines().collect::<Vec<_>>(), want);
+    }
 
     #[test]
     fn a_passphrase_is_asked_once_for_all_connections() {

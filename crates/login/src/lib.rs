@@ -3,7 +3,7 @@
 //! ```text
 //! connect      name -> address -> socket, or a ProxyCommand (proxy)
 //! trust        known_hosts says whether the host key is the host's; asks where it may
-//! credentials  agent and key files, in the order in which they are tried
+//! credentials  agent and key files, in the order in which they are tried (key_file)
 //! setup        what this build offers, and who runs it
 //! session      from a login to the running pipeline, as the configuration has it
 //! (here)       the two machines of `proto` over a link, one message at a time
@@ -15,6 +15,7 @@
 mod connect;
 mod credentials;
 mod error;
+mod key_file;
 mod log;
 mod prompt;
 mod proxy;
