@@ -1,0 +1,176 @@
+//! Inject: system calls that fail because strace says so, and which ones did.
+
+use crate::copier::{Copier, Way, wrapper};
+use anyhow::{Context, Result};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Calls by which a file is written; those that a kernel does not have are left out by strace.
+pub const WRITING: &[&str] = &[
+    "pwrite64",
+    "pwritev",
+    "pwritev2",
+    "write",
+    "writev",
+    "copy_file_range",
+    "ftruncate",
+    "fallocate",
+    "fsync",
+    "fdatasync",
+    "openat",
+    "openat2",
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "fchmod",
+    "fchmodat",
+    "fchown",
+    "fchownat",
+    "utimensat",
+    "symlink",
+    "symlinkat",
+    "link",
+    "linkat",
+];
+
+/// The errors of issue and standard: a full disk, a full quota, a broken disk, no permission.
+pub const ERRORS: &[Errno] = &[
+    Errno("ENOSPC", "No space left on device"),
+    Errno("EDQUOT", "Disk quota exceeded"),
+    Errno("EIO", "Input/output error"),
+    Errno("EACCES", "Permission denied"),
+];
+
+/// An error's name, and what the C library says for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Errno(pub &'static str, pub &'static str);
+
+/// One call of a thread, counted from one: `when=` of strace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Point {
+    /// Its name.
+    pub call: String,
+    /// The how many of its thread.
+    pub when: u64,
+}
+
+/// A call that was made to fail.
+#[derive(Debug, Clone)]
+pub struct Hit {
+    /// Its name.
+    pub call: String,
+    /// The line of strace, which has the paths.
+    pub line: String,
+}
+
+/// strace around the side that writes.
+#[derive(Debug)]
+pub struct Strace {
+    log: PathBuf,
+}
+
+impl Strace {
+    /// Around `copier` when it downloads, around its server when it uploads. `inject` is an
+    /// expression of strace; without one the calls are only written down.
+    pub fn around(copier: &mut Copier, way: Way, inject: Option<&str>) -> Result<Self> {
+        let log = copier.scratch.join("strace");
+        let names: Vec<String> = WRITING.iter().map(|name| format!("?{name}")).collect();
+        let mut words: Vec<String> =
+            ["strace", "-f", "--seccomp-bpf", "-y", "-qq", "-s", "300", "-A"]
+                .map(str::to_owned)
+                .to_vec();
+        words.extend(["-o".to_owned(), log.display().to_string()]);
+        words.extend(["-e".to_owned(), format!("trace={}", names.join(","))]);
+        words
+            .extend(inject.iter().flat_map(|inject| ["-e".to_owned(), format!("inject={inject}")]));
+        match (way, copier.server.take()) {
+            (Way::Up, Some(server)) => {
+                words.push(server.display().to_string());
+                copier.server = Some(wrapper(&copier.scratch.join("strace-server"), &words)?);
+            }
+            (_, server) => {
+                copier.server = server;
+                copier.before = words;
+            }
+        }
+        fs::write(&log, "")?;
+        Ok(Self { log })
+    }
+
+    /// Calls that touched something below `root`.
+    pub fn points(&self, root: &Path) -> Result<Vec<Point>> {
+        let root = root.display().to_string();
+        let mut counts = HashMap::new();
+        let mut points = Vec::new();
+        for (pid, call, line) in self.log()?.lines().filter_map(split) {
+            let when = counts.entry((pid.to_owned(), call.to_owned())).or_insert(0);
+            *when += 1;
+            if line.contains(&root) && !line.contains("O_RDONLY") && !line.contains("O_PATH") {
+                points.push(Point { call: call.to_owned(), when: *when });
+            }
+        }
+        Ok(points)
+    }
+
+    /// Calls that were made to fail.
+    pub fn hits(&self) -> Result<Vec<Hit>> {
+        let text = self.log()?;
+        let lines = text.lines().filter(|line| line.contains("(INJECTED)"));
+        Ok(lines.filter_map(split).map(Hit::new).collect())
+    }
+
+    fn log(&self) -> Result<String> {
+        let bytes = fs::read(&self.log).with_context(|| self.log.display().to_string())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+impl Hit {
+    fn new((_, call, line): (&str, &str, &str)) -> Self {
+        Self { call: call.to_owned(), line: line.to_owned() }
+    }
+
+    /// Which of `names` it is about: the longest that the line has.
+    #[must_use]
+    pub fn about<'a>(&self, names: &'a [String]) -> Option<&'a str> {
+        let mut found: Vec<&String> =
+            names.iter().filter(|name| self.line.contains(*name)).collect();
+        found.sort_by_key(|name| name.len());
+        found.last().map(|name| name.as_str())
+    }
+}
+
+/// Thread, call and the rest of a line. A call that others interrupted comes in two lines: the
+/// first has the paths and counts, unless the second says that it was made to fail.
+fn split(line: &str) -> Option<(&str, &str, &str)> {
+    let (pid, rest) = line.split_once(' ')?;
+    let rest = rest.trim_start();
+    if let Some(resumed) = rest.strip_prefix("<... ") {
+        let call = resumed.split_once(' ')?.0;
+        return rest.contains("(INJECTED)").then_some((pid, call, rest));
+    }
+    let call = rest.split_once('(')?.0;
+    call.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        .then_some((pid, call, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_strace_come_apart() {
+        let line = r#"123 openat(5</t/to>, ".a.0.part", O_RDWR) = -1 ENOSPC (x) (INJECTED)"#;
+        let (pid, call, rest) = split(line).unwrap();
+        assert_eq!((pid, call), ("123", "openat"));
+        let hit = Hit::new((pid, call, rest));
+        assert_eq!(hit.about(&["a".into(), "b.txt".into()]), Some("a"));
+        assert!(split("123 +++ exited with 0 +++").is_none());
+        assert!(split("123 <... openat resumed>) = 3").is_none());
+        assert_eq!(split("9 <... write resumed>) = -1 EIO (INJECTED)").unwrap().1, "write");
+    }
+}

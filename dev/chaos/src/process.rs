@@ -1,0 +1,189 @@
+//! Process: one program under way, that may be looked at, killed, and waited for with a deadline.
+//! What it says goes to files, so that nobody has to read along.
+
+use anyhow::{Context, Result};
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const STEP: Duration = Duration::from_millis(2);
+
+/// A program under way; killed when dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    said: [PathBuf; 2],
+    peak_kib: u64,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// Its exit status; `None` if it was killed, or had to be.
+    pub code: Option<i32>,
+    /// It had to be: the deadline passed.
+    pub late: bool,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+    /// Its most memory, in KiB, as last seen.
+    pub peak_kib: u64,
+}
+
+impl Running {
+    /// Starts `command`; what it says is kept in files below `scratch`.
+    pub fn start(mut command: Command, scratch: &Path) -> Result<Self> {
+        let said = ["stdout", "stderr"].map(|name| scratch.join(format!("said.{name}")));
+        let [stdout, stderr] = &said;
+        command.stdin(Stdio::null()).stdout(File::create(stdout)?).stderr(File::create(stderr)?);
+        let child = command.spawn().with_context(|| format!("{command:?}"))?;
+        Ok(Self { child, said, peak_kib: 0 })
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> Result<bool> {
+        if let Some(peak) = peak(self.pid()) {
+            self.peak_kib = self.peak_kib.max(peak);
+        }
+        Ok(self.child.try_wait()?.is_none())
+    }
+
+    /// Lets time pass, less if it ends; whether it still runs.
+    pub fn pass(&mut self, time: Duration) -> Result<bool> {
+        let deadline = Instant::now() + time;
+        while Instant::now() < deadline {
+            if !self.runs()? {
+                return Ok(false);
+            }
+            sleep(STEP.min(deadline.saturating_duration_since(Instant::now())));
+        }
+        self.runs()
+    }
+
+    /// `kill -9`, of it and whoever it has started.
+    pub fn kill(&mut self) -> Result<()> {
+        for pid in descendants(self.pid()) {
+            kill(pid);
+        }
+        self.child.kill()?;
+        Ok(())
+    }
+
+    /// Waits for its end; kills it at the deadline.
+    pub fn end(mut self, within: Duration) -> Result<Ended> {
+        let late = self.pass(within)?;
+        if late {
+            self.kill()?;
+        }
+        let status = self.child.wait()?;
+        debug_assert!(status.code().is_some() || status.signal().is_some());
+        let [stdout, stderr] = self
+            .said
+            .each_ref()
+            .map(|path| fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned()));
+        let (stdout, stderr) = (stdout?, stderr?);
+        Ok(Ended { code: status.code(), late, stdout, stderr, peak_kib: self.peak_kib })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    /// It ended with 0.
+    #[must_use]
+    pub fn well(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// In a few words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let status = match (self.late, self.code) {
+            (true, _) => "did not end".to_owned(),
+            (false, Some(code)) => format!("exit {code}"),
+            (false, None) => "killed".to_owned(),
+        };
+        format!("{status}: {}", self.stderr.trim().replace('\n', " | "))
+    }
+}
+
+/// `kill -9` of one process, which may be gone.
+pub fn kill(pid: u32) {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap_or(0));
+    if pid.as_raw() > 1 {
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+    }
+}
+
+/// All processes below `pid`, by the kernel's table.
+#[must_use]
+pub fn descendants(pid: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&of) = found.get(next) {
+        found.extend(parents.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| pid));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// The word after the state in `/proc/PID/stat`, behind the last parenthesis.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The most memory that a process had, in KiB.
+fn peak(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_ended_with_their_children() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 100 & sleep 100"]);
+        let mut running = Running::start(shell, dir.path()).unwrap();
+        running.pass(Duration::from_millis(100)).unwrap();
+        let below = descendants(running.pid());
+        assert!(!below.is_empty());
+        let ended = running.end(Duration::from_millis(1)).unwrap();
+        assert!(ended.late && ended.code.is_none() && ended.peak_kib > 0);
+        sleep(Duration::from_millis(50));
+        assert!(below.iter().all(|pid| parent(*pid).is_none_or(|parent| parent == 1)));
+    }
+
+    #[test]
+    fn the_status_and_the_words_of_a_program_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo out; echo err >&2; exit 3"]);
+        let ended = Running::start(shell, dir.path()).unwrap().end(Duration::from_secs(5)).unwrap();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "out\n"));
+        assert_eq!(ended.words(), "exit 3: err");
+    }
+}
