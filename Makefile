@@ -34,6 +34,7 @@ bench: setup
 	$(CARGO) build --release --bins
 	target/release/lhbench pipe
 	target/release/lhbench link
+	target/release/lhbench copy
 	target/release/lhbench crypt
 
 check: setup

@@ -3,17 +3,15 @@
 use crate::cases::{Against, Bar, Case, LINK, Measure, PIPE, Work};
 use crate::run::{Sample, Series};
 use crate::stats::{Spread, spread};
-use anyhow::Result;
 
 /// `lhbench cases`.
-pub(crate) fn list() -> Result<()> {
+pub(crate) fn list() {
     for (kind, cases) in [("pipe", PIPE), ("link", LINK)] {
         for case in cases {
             let names: Vec<_> = case.entrants.iter().map(|entrant| entrant.name).collect();
             println!("{kind} {:24} {}", case.name, names.join(" "));
         }
     }
-    Ok(())
 }
 
 /// Prints the results of one case; returns how many bars were missed.

@@ -1,7 +1,6 @@
 //! Lab: a throw-away directory with keys, configurations and copies of our programs, the source
 //! file, and the user that logs in. Everything goes away when the bench ends.
 
-use crate::Options;
 use crate::stream;
 use anyhow::{Context, Result, ensure};
 use std::fs::{self, File, Permissions};
@@ -32,14 +31,14 @@ pub(crate) struct Lab {
 
 impl Lab {
     /// Makes the directory, its keys and its copies.
-    pub(crate) fn new(options: &Options) -> Result<Self> {
+    pub(crate) fn new(data: &Path, lhssh: Option<&Path>, lhsshd: Option<&Path>) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("lhbench-").tempdir()?;
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755))?;
-        let data = tempfile::Builder::new().prefix("lhbench-").tempdir_in(&options.data)?;
+        let data = tempfile::Builder::new().prefix("lhbench-").tempdir_in(data)?;
         fs::set_permissions(data.path(), Permissions::from_mode(0o755))?;
         let lhbench = copy(&std::env::current_exe()?, dir.path())?;
-        let ours = |given: &Option<PathBuf>, name| program(given.as_deref(), name, dir.path());
-        let (lhssh, lhsshd) = (ours(&options.lhssh, "lhssh")?, ours(&options.lhsshd, "lhsshd")?);
+        let (lhssh, lhsshd) =
+            (program(lhssh, "lhssh", dir.path())?, program(lhsshd, "lhsshd", dir.path())?);
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid())?.context("who am I")?;
         let root = user.uid.is_root();
         let user = user.name;
@@ -51,6 +50,11 @@ impl Lab {
     /// The path of `name` in the directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// The path of `name` where sources and targets are.
+    pub(crate) fn data(&self, name: &str) -> PathBuf {
+        self.data.path().join(name)
     }
 
     /// Where the keys and configurations of sessions as `user` are.
@@ -136,7 +140,7 @@ impl Drop for Lab {
 }
 
 /// Ours at `given`, or beside this program; nothing when it is not there.
-fn program(given: Option<&Path>, name: &str, dir: &Path) -> Result<Option<PathBuf>> {
+pub(crate) fn program(given: Option<&Path>, name: &str, dir: &Path) -> Result<Option<PathBuf>> {
     let beside = std::env::current_exe()?.with_file_name(name);
     let path = given.unwrap_or(&beside);
     ensure!(given.is_none() || path.exists(), "{}: not there", path.display());

@@ -7,6 +7,7 @@
 mod cases;
 mod chart;
 mod command;
+mod copy;
 mod crypt;
 mod lab;
 mod measured;
@@ -36,6 +37,8 @@ enum Task {
     Pipe(Options),
     /// Both ends in namespaces joined by an emulated link (needs root)
     Link(Options),
+    /// Files and trees: lhscp beside scp, sftp, rsync, tar and any --peer
+    Copy(copy::Options),
     /// Sealing and opening in this process, without sockets
     Crypt(crypt::Options),
     /// The names of all cases
@@ -97,8 +100,13 @@ fn carry_out(task: Task) -> Result<()> {
     match task {
         Task::Pipe(options) => run::suite(&options, cases::PIPE),
         Task::Link(options) => run::suite(&options, cases::LINK),
+        Task::Copy(options) => copy::main(&options),
         Task::Crypt(options) => crypt::main(&options),
-        Task::Cases => chart::list(),
+        Task::Cases => {
+            chart::list();
+            copy::list();
+            Ok(())
+        }
         Task::Gen { size } => stream::write(&mut std::io::stdout().lock(), size.0),
         Task::Throttle { rate } => stream::drain_slowly(&mut std::io::stdin().lock(), rate.0),
         Task::Measured(options) => measured::main(&options),

@@ -20,6 +20,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// The command line of `lhbench measured`.
@@ -34,6 +35,9 @@ pub(crate) struct Options {
     /// End the command after so many seconds, which then counts as success
     #[arg(long)]
     seconds: Option<f64>,
+    /// End the command when standard input ends, which then counts as success
+    #[arg(long)]
+    until_eof: bool,
     /// The command
     #[arg(last = true, required = true)]
     command: Vec<String>,
@@ -68,7 +72,10 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let start = Instant::now();
     let mut child = command.spawn().with_context(|| options.command.join(" "))?;
     drop(command); // the connection's descriptors
-    let ok = finish(&mut child, options.seconds)?;
+    let ok = match options.until_eof {
+        true => finish_at_eof(&mut child)?,
+        false => finish(&mut child, options.seconds)?,
+    };
     let wall = start.elapsed().as_secs_f64();
     reap_all();
     std::fs::write(&options.report, serde_json::to_vec(&cost(wall, ok)?)?)?;
@@ -79,8 +86,11 @@ fn build(options: &Options) -> Result<Command> {
     let (program, args) = options.command.split_first().context("no command")?;
     let mut command = Command::new(program);
     command.args(args);
-    if options.seconds.is_some() {
+    if options.seconds.is_some() || options.until_eof {
         command.process_group(0);
+    }
+    if options.until_eof {
+        command.stdin(Stdio::null());
     }
     if let Some(address) = options.accept {
         let (socket, _) = TcpListener::bind(address)?.accept()?;
@@ -99,6 +109,25 @@ fn finish(child: &mut Child, seconds: Option<f64>) -> Result<bool> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+    stop(child)
+}
+
+/// For a server that listens for ever, and for a client that is looked at only so long.
+fn finish_at_eof(child: &mut Child) -> Result<bool> {
+    let (end, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        drop::<mpsc::Sender<()>>(end);
+    });
+    while ended.recv_timeout(Duration::from_millis(2)) == Err(mpsc::RecvTimeoutError::Timeout) {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+    }
+    stop(child)
+}
+
+fn stop(child: &mut Child) -> Result<bool> {
     killpg(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGTERM)?;
     child.wait()?;
     Ok(true)

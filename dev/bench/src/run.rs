@@ -52,7 +52,7 @@ pub(crate) fn suite(options: &Options, cases: &'static [Case]) -> Result<()> {
     }
     let wanted = |case: &&Case| chosen(&options.cases, case.name);
     ensure!(cases.iter().any(|case| wanted(&case)), "no such case: see lhbench cases");
-    let mut lab = Lab::new(options)?;
+    let mut lab = Lab::new(&options.data, options.lhssh.as_deref(), options.lhsshd.as_deref())?;
     let (mut all, mut out) = (Vec::new(), HashSet::new());
     let mut missed = 0;
     for case in cases.iter().filter(wanted) {
@@ -320,7 +320,7 @@ fn input(end: &End) -> Result<Stdio> {
 
 /// Waits until `server` listens: seen in its network namespace's table, because connecting would
 /// use up a server that takes one connection.
-fn listening(server: &mut Child, address: SocketAddr) -> Result<()> {
+pub(crate) fn listening(server: &mut Child, address: SocketAddr) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(5);
     let port = format!(":{:04X} ", address.port());
     while Instant::now() < deadline {
@@ -335,7 +335,7 @@ fn listening(server: &mut Child, address: SocketAddr) -> Result<()> {
     bail!("the server does not listen");
 }
 
-fn end_within(server: &mut Child, seconds: f64) -> Result<()> {
+pub(crate) fn end_within(server: &mut Child, seconds: f64) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs_f64(seconds);
     while Instant::now() < deadline {
         if server.try_wait()?.is_some() {
