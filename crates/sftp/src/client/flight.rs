@@ -8,27 +8,31 @@ use std::time::{Duration, Instant};
 
 /// What one channel may have under way.
 ///
-/// A round is the time in which everything that was under way at its start is answered: one round
-/// trip and whatever the path queues. After each round that was bounded by us, the bound doubles if
-/// more came through than in any round before, and else stays.
+/// A round lasts until something that was asked for after its start is answered: a round trip and
+/// whatever the path queues. After a round in which the bound was reached, it doubles if more came
+/// through than in any round before. If that brings no more, it goes back to what sufficed for the
+/// best round, and tries again now and then: a round may be slow for other reasons, and a path may
+/// become faster.
 #[derive(Debug)]
 pub struct Flight {
     bound: u64,
-    under_way: u64,
+    /// Bytes asked for and answered so far.
+    sent: u64,
+    done: u64,
     round: Round,
-    /// Bytes per second of the best round.
+    /// Bytes per second of the best round, and the bound in it.
     best: f64,
-    /// Rounds since the bound last grew that brought no more.
+    proven: u64,
+    /// Rounds since then, or since the bound was tried again.
     flat: u32,
 }
 
 #[derive(Debug)]
 struct Round {
     started: Instant,
-    /// Bytes answered in it.
+    /// Of [`Flight::sent`] and [`Flight::done`] at its start.
+    sent: u64,
     done: u64,
-    /// Bytes that are answered when it ends.
-    ends: u64,
     /// The bound was reached.
     bounded: bool,
 }
@@ -43,23 +47,35 @@ impl Flight {
     /// Growth by less than this is none: a sixteenth.
     const RISE: f64 = 1.0625;
 
-    /// Rounds without more that are tried before a bound counts as enough.
-    const TRIES: u32 = 2;
+    /// Rounds without more after which a larger bound is given up: what it brings is answered in
+    /// the second.
+    const TRIES: u32 = 3;
+
+    /// Rounds without more after which it is tried again.
+    const REST: u32 = 24;
 
     /// Nothing is under way.
     pub fn new(now: Instant) -> Self {
-        let round = Round { started: now, done: 0, ends: 0, bounded: false };
-        Self { bound: Self::START, under_way: 0, round, best: 0.0, flat: 0 }
+        let round = Round { started: now, sent: 0, done: 0, bounded: false };
+        Self {
+            bound: Self::START,
+            sent: 0,
+            done: 0,
+            round,
+            best: 0.0,
+            proven: Self::START,
+            flat: 0,
+        }
     }
 
     /// Bytes that may be asked for now.
     pub fn room(&self) -> u64 {
-        self.bound.saturating_sub(self.under_way)
+        self.bound.saturating_sub(self.under_way())
     }
 
     /// Bytes that are under way.
     pub fn under_way(&self) -> u64 {
-        self.under_way
+        self.sent - self.done
     }
 
     /// The bound as it is now.
@@ -69,40 +85,135 @@ impl Flight {
 
     /// Bytes were asked for, more than [`Flight::room`] if need be.
     pub fn sent(&mut self, bytes: u64, now: Instant) {
-        if self.under_way == 0 {
+        if self.under_way() == 0 {
             // The path was idle: time before this says nothing.
-            self.round = Round { started: now, done: 0, ends: 0, bounded: false };
+            self.begin_round(now);
         }
-        self.under_way += bytes;
-        if self.round.ends == 0 {
-            self.round.ends = bytes;
-        }
+        self.sent += bytes;
         // What is left is less than what is asked for at once.
         self.round.bounded |= self.room() < bytes;
     }
 
     /// Bytes were answered, well or not.
     pub fn done(&mut self, bytes: u64, now: Instant) {
-        self.under_way = self.under_way.saturating_sub(bytes);
-        self.round.done += bytes;
-        if self.round.done >= self.round.ends {
+        self.done += bytes.min(self.under_way());
+        if self.done > self.round.sent {
             self.end_round(now);
+            self.begin_round(now);
         }
+    }
+
+    fn begin_round(&mut self, now: Instant) {
+        self.round = Round { started: now, sent: self.sent, done: self.done, bounded: false };
     }
 
     fn end_round(&mut self, now: Instant) {
         let took = now.saturating_duration_since(self.round.started);
-        let bounded = self.round.bounded;
-        let rate = self.round.done as f64 / took.max(Duration::from_micros(1)).as_secs_f64();
-        self.round = Round { started: now, done: 0, ends: self.under_way, bounded: false };
+        let came = (self.done - self.round.done) as f64;
+        let rate = came / took.max(Duration::from_micros(1)).as_secs_f64();
         if rate > self.best * Self::RISE {
-            self.best = rate;
-            self.flat = 0;
-        } else {
+            (self.best, self.proven, self.flat) = (rate, self.bound, 0);
+        } else if self.round.bounded {
             self.flat += 1;
         }
-        if bounded && self.flat < Self::TRIES {
-            self.bound = (self.bound * 2).min(Self::MOST);
+        match self.flat {
+            _ if !self.round.bounded => {}
+            0 => self.double(),
+            Self::TRIES => self.bound = self.proven,
+            Self::REST => {
+                self.flat = 0;
+                self.double();
+            }
+            _ => {}
         }
+    }
+
+    fn double(&mut self) {
+        self.bound = (self.bound * 2).min(Self::MOST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    const PIECE: u64 = 255 * 1024;
+
+    /// A path of so many bytes per second that takes so long, and a clock of its own.
+    struct Path {
+        rate: f64,
+        round_trip: Duration,
+        now: Instant,
+        free_at: Instant,
+        under_way: VecDeque<Instant>,
+    }
+
+    impl Path {
+        fn new(rate: f64, round_trip: Duration) -> Self {
+            let now = Instant::now();
+            Self { rate, round_trip, now, free_at: now, under_way: VecDeque::new() }
+        }
+
+        /// Runs for a while; the bytes that came through.
+        fn run(&mut self, flight: &mut Flight, time: Duration) -> u64 {
+            let (end, before) = (self.now + time, flight.done);
+            while self.now < end {
+                while flight.room() >= PIECE {
+                    flight.sent(PIECE, self.now);
+                    let took = Duration::from_secs_f64(PIECE as f64 / self.rate);
+                    self.free_at = self.free_at.max(self.now) + took;
+                    self.under_way.push_back(self.free_at + self.round_trip);
+                }
+                self.now = self.under_way.pop_front().unwrap();
+                flight.done(PIECE, self.now);
+            }
+            flight.done - before
+        }
+    }
+
+    /// 1 Gbit/s and 100 ms hold 12.5 MB; 32 MiB is the next power of two after that is known.
+    #[test]
+    fn a_long_fat_path_is_filled_in_a_second_and_not_flooded() {
+        let mut path = Path::new(125e6, Duration::from_millis(100));
+        let mut flight = Flight::new(path.now);
+        path.run(&mut flight, Duration::from_secs(1));
+        let second = path.run(&mut flight, Duration::from_secs(1));
+        assert!(second as f64 > 0.97 * 125e6, "{second}");
+        path.run(&mut flight, Duration::from_secs(2));
+        assert!((16 << 20..=32 << 20).contains(&flight.bound()), "{}", flight.bound());
+    }
+
+    #[test]
+    fn a_short_path_needs_little() {
+        let mut path = Path::new(1e9, Duration::from_micros(100));
+        let mut flight = Flight::new(path.now);
+        let came = path.run(&mut flight, Duration::from_secs(1));
+        assert!(came as f64 > 0.99e9, "{came}");
+        assert!(flight.bound() <= 8 << 20, "{}", flight.bound());
+    }
+
+    #[test]
+    fn a_path_that_becomes_faster_is_noticed() {
+        let mut path = Path::new(10e6, Duration::from_millis(50));
+        let mut flight = Flight::new(path.now);
+        path.run(&mut flight, Duration::from_secs(5));
+        assert!(flight.bound() <= 4 << 20, "{}", flight.bound());
+        path.rate = 100e6;
+        path.run(&mut flight, Duration::from_secs(5));
+        let second = path.run(&mut flight, Duration::from_secs(1));
+        assert!(second as f64 > 95e6, "{second}");
+    }
+
+    #[test]
+    fn who_asks_for_little_gets_no_larger_bound() {
+        let mut flight = Flight::new(Instant::now());
+        let mut now = Instant::now();
+        for _ in 0..100 {
+            flight.sent(1000, now);
+            now += Duration::from_millis(10);
+            flight.done(1000, now);
+        }
+        assert_eq!((flight.bound(), flight.under_way()), (Flight::START, 0));
     }
 }
