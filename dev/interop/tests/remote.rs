@@ -1,5 +1,6 @@
 //! Channels of `remote` on connections to stock sshd: files both ways over several channels at
 //! once, servers that refuse more, connections that die.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use interop::{Kind, Lab, Server, need};
 use remote::{Connection, Error, Host};

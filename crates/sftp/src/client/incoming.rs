@@ -31,6 +31,8 @@ pub struct Incoming {
     /// What is being gathered.
     front: Vec<u8>,
     hello: Hi,
+    /// The server broke the protocol: nothing it says counts any more.
+    failed: Option<Error>,
 }
 
 /// What the next bytes are.
@@ -57,17 +59,21 @@ enum Hi {
 impl Incoming {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let front = Vec::with_capacity(1024);
-        Self { shared, expects: Expects::Front, front, hello: Hi::Version }
+        Self { shared, expects: Expects::Front, front, hello: Hi::Version, failed: None }
     }
 
     /// Takes all of `pieces`, and waits for nothing but the disk. An error ends the channel: its
     /// tokens were answered.
     pub fn take(&mut self, pieces: &[IoSlice<'_>]) -> Result<usize, Error> {
+        if let Some(why) = &self.failed {
+            return Err(why.clone());
+        }
         let mut pieces = Pieces::new(pieces);
         let all = pieces.left();
         while pieces.left() > 0 {
             if let Err(why) = self.step(&mut pieces) {
                 self.shared.end(why.clone());
+                self.failed = Some(why.clone());
                 return Err(why);
             }
         }
@@ -106,7 +112,7 @@ impl Incoming {
 
     /// Length and type are there.
     fn front(&mut self) -> Result<(), Error> {
-        let Some((length, [kind])) = self.front.split_first_chunk::<4>() else { return Ok(()) };
+        let Some((length, [kind, ..])) = self.front.split_first_chunk::<4>() else { return Ok(()) };
         let len = codec::packet_length(*length).map_err(malformed)?;
         if *kind == kind::DATA && matches!(self.hello, Hi::Done | Hi::Sizes(_)) {
             return self.go_on(Expects::DataHead);

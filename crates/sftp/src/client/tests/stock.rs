@@ -1,6 +1,6 @@
 //! The client against a real server's bytes, driven by hand.
 
-use super::*;
+use crate::client::{Answer, Check, Client, Data, Error, Event, Target, pair};
 use crate::codec::{Attrs, Handle, OpenFlags, Reply, Request};
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut, Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 /// OpenSSH's server on pipes, driven by two threads.
-pub(super) fn stock(batch: usize, slab: usize) -> Option<(Client, Receiver<Event>)> {
+fn stock(batch: usize, slab: usize) -> Option<(Client, Receiver<Event>)> {
     let program = "/usr/lib/openssh/sftp-server";
     let mut command = Command::new(program);
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
