@@ -1,0 +1,135 @@
+//! Whether a stranger can find out who has an account (invariant A9): what a refusal says, byte
+//! for byte, and how long it takes.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::{Server, Site, user, write};
+use engine::{Fd, Link};
+use keys::{PrivateKey, PublicKey, SigAlg};
+use proto::auth::{Client, Credentials, Signer, Step};
+use proto::{HostTrust, Ident, KexConfig, Outbox, Role, Transport};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use wire::{NameList, msg};
+
+/// Lines of authorized_keys: reading them must be what a refusal's time consists of.
+const LINES: u32 = 100;
+
+/// Requests per connection.
+const TRIES: usize = 25;
+
+/// Times that each case is met, in turns: whatever else the machine does meets all.
+const ROUNDS: usize = 4;
+
+fn key(seed: u32) -> PublicKey {
+    let mut bytes = [7; 32];
+    bytes[..4].copy_from_slice(&seed.to_be_bytes());
+    PrivateKey::from_ed25519_seed(&bytes).unwrap().public().clone()
+}
+
+struct AnyHost;
+
+impl HostTrust for AnyHost {
+    fn verify(&self, _: &PublicKey) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Asks about one key again and again, and notes when.
+struct Curious {
+    key: PublicKey,
+    asked: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Credentials for Curious {
+    fn next(&mut self, _: Option<NameList<'_>>) -> Option<Box<dyn Signer + Send>> {
+        let mut asked = self.asked.lock().unwrap();
+        asked.push(Instant::now());
+        (asked.len() <= TRIES).then(|| Box::new(PublicHalf(self.key.clone())) as _)
+    }
+}
+
+struct PublicHalf(PublicKey);
+
+impl Signer for PublicHalf {
+    fn public_key(&self) -> &PublicKey {
+        &self.0
+    }
+
+    fn is_costly(&self) -> bool {
+        true
+    }
+
+    fn sign(&mut self, _: SigAlg, _: &[u8]) -> Result<Vec<u8>, String> {
+        Err("there is no private half".to_owned())
+    }
+}
+
+/// What the server answers to `user` with `key`, and how long each answer takes.
+fn refusals(server: &Server, user: &str, key: &PublicKey) -> (Vec<Vec<u8>>, Vec<Duration>) {
+    let mut link = Link::new(Fd::from(OwnedFd::from(server.connect())));
+    let transport = Transport::client(Ident::ours(), KexConfig::default(), Arc::new(AnyHost));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let curious = Curious { key: key.clone(), asked: Arc::clone(&asked) };
+    let mut client = Client::new(transport, user, curious);
+    let (mut out, mut answers) = (Outbox::new(), Vec::new());
+    let deadline = Some(Instant::now() + common::PATIENCE);
+    link.raw(&Ident::ours().to_wire());
+    client.transport_mut().start(&mut out).unwrap();
+    link.carry_out(&mut out, deadline).unwrap();
+    client.transport_mut().identified(link.identification(Role::Server, deadline).unwrap());
+    loop {
+        let (seq, message) = link.message(deadline).unwrap();
+        if let [msg::SERVICE_ACCEPT | msg::USERAUTH_REQUEST..80, ..] = message[..] {
+            answers.push(message.clone());
+        }
+        match client.handle(seq, &message, &mut out) {
+            Ok(Step::Pending(next)) => client = next,
+            Ok(Step::Done(_)) => panic!("{user} is in"),
+            Err(_) => break,
+        }
+        link.carry_out(&mut out, deadline).unwrap();
+    }
+    let asked = asked.lock().unwrap();
+    (answers, asked.windows(2).map(|pair| pair[1] - pair[0]).collect())
+}
+
+/// The fastest quarter of all is slower than this.
+fn quartile(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 4]
+}
+
+#[test]
+fn a9_refusals_say_the_same_and_take_the_same_time_whoever_asks() {
+    let site = Site::new();
+    let lines: Vec<String> = (0..LINES).map(|seed| key(seed).to_openssh() + "\n").collect();
+    write(&site.path("authorized_keys"), &lines.concat());
+    let server = site.serve(&["MaxAuthTries=1000", "LogLevel=VERBOSE"]);
+    let (listed, unlisted) = (key(LINES - 1), key(LINES));
+    let own = user();
+    let cases = [
+        ("a wrong key", own.as_str(), &unlisted),
+        ("an unknown user", "no-such-user", &unlisted),
+        ("another user", "daemon", &unlisted),
+        ("an unknown user with a good key", "no-such-user", &listed),
+        ("another user with a good key", "daemon", &listed),
+    ];
+    let mut times = cases.map(|_| Vec::new());
+    let mut first = None;
+    for _ in 0..ROUNDS {
+        for ((what, user, key), times) in cases.iter().zip(&mut times) {
+            let (answers, took) = refusals(&server, user, key);
+            assert_eq!(answers.len(), TRIES + 1, "{what}: {}", server.log());
+            assert_eq!(&answers, first.get_or_insert_with(|| answers.clone()), "{what}");
+            times.extend(took);
+        }
+    }
+    let quartiles = times.map(quartile);
+    let [slowest, fastest] = [quartiles.iter().max(), quartiles.iter().min()].map(Option::unwrap);
+    let named: Vec<_> = cases.iter().zip(&quartiles).map(|((what, ..), q)| (what, q)).collect();
+    // Not to read the file for somebody whom nobody knows makes it 30 times.
+    assert!(*slowest < *fastest * 3, "{named:?}");
+}
