@@ -18,7 +18,7 @@ fn ms(ms: u64) -> Duration {
 }
 
 /// A link, or `None` when this user cannot make one.
-#[allow(clippy::panic)] // a helper of tests
+#[allow(clippy::panic, reason = "a helper of tests")]
 fn link_or_skip(test: &str, spec: Spec) -> Option<Link> {
     match Link::up(spec) {
         Ok(link) => Some(link),

@@ -13,7 +13,7 @@ fn linkemu(arguments: &[&str]) -> Command {
 }
 
 /// The output, or `None` when this user cannot make a link.
-#[allow(clippy::unwrap_used)] // a helper of tests
+#[allow(clippy::unwrap_used, reason = "a helper of tests")]
 fn run_or_skip(test: &str, arguments: &[&str]) -> Option<Output> {
     let output = linkemu(arguments).output().unwrap();
     if output.status.code() != Some(SKIP) {
