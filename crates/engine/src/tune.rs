@@ -117,10 +117,17 @@ impl SendBuffer {
             return;
         };
         if limits(&path, size) {
-            let raised = sys::raise_send_buffer(fd, size.min(self.most));
-            if raised.is_none_or(|raised| raised <= size || raised >= self.most) {
-                self.most = 0;
-            }
+            self.raise(fd, size);
+        }
+    }
+
+    /// Doubles a buffer of `size`, as far as it may grow.
+    fn raise(&mut self, fd: impl AsFd, size: usize) {
+        let wanted = size.min(self.most);
+        // The kernel's figure is twice what it is asked for: to ask for less would take some away.
+        let raised = (wanted > size / 2).then(|| sys::raise_send_buffer(fd, wanted)).flatten();
+        if raised.is_none_or(|raised| raised <= size || raised >= self.most) {
+            self.most = 0;
         }
     }
 }
@@ -139,6 +146,32 @@ fn limits(path: &sys::TcpInfo, size: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Effect of MaxSockBuf (D6).
+    #[test]
+    fn a_buffer_grows_to_what_is_allowed_and_never_shrinks() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let grown = |most: usize| {
+            let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let size = || sys::send_buffer(&socket).unwrap();
+            let before = size();
+            let mut buffer = SendBuffer { most, looked: None };
+            for _ in 0..20 {
+                buffer.raise(&socket, size());
+            }
+            assert!(size() >= before, "{most}: {before} became {}", size());
+            assert!(size() == before || size() <= 2 * most, "{most}: {}", size());
+            size()
+        };
+        let small = grown(64 << 10);
+        assert_eq!(grown(128 << 10), small, "both below what the socket has");
+        // The rest takes a privilege, or a kernel that is set up for it.
+        let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        if sys::raise_send_buffer(&socket, 64 << 20).is_some_and(|size| size >= 64 << 20) {
+            let [some, more] = [16 << 20, 64 << 20].map(grown);
+            assert!(small < some && some < more, "{small} {some} {more}");
+        }
+    }
 
     fn path(unacknowledged: u32, congestion_window: u32) -> sys::TcpInfo {
         sys::TcpInfo { unacknowledged, congestion_window, segment: 1448, ..Default::default() }

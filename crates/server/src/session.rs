@@ -395,3 +395,30 @@ impl From<Error> for Failure {
         Self::Engine(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conf::Setting;
+    use conf::server::ConfigFile;
+
+    fn visit(setting: &str) -> Visit {
+        let given = [Setting::option(setting).unwrap()];
+        let loaded = conf::server::load(&given, &ConfigFile::None, &setup::supported()).unwrap();
+        Visit {
+            config: Arc::new(loaded.config),
+            ends: Endpoints::default(),
+            log: Arc::new(Log::stderr(conf::LogLevel::Quiet)),
+            began: Instant::now(),
+        }
+    }
+
+    /// Effect of MaxSockBuf (D6), with the engine's own test of what it does with the figure.
+    #[test]
+    fn buffers_grow_no_further_than_configured() {
+        assert_eq!(visit("MaxSockBuf=3M").buffers().most, 3 << 20);
+        assert_eq!(visit("MaxSockBuf=auto").buffers().most, Buffers::default().most);
+        assert_eq!(visit("TcpSndBuf=3M").buffers().send, Some(3 << 20));
+        assert_eq!(visit("TcpRcvBuf=3M").buffers().receive, Some(3 << 20));
+    }
+}

@@ -70,6 +70,24 @@ fn sigterm_ends_the_listener_and_no_session() {
     assert!(ssh.wait().unwrap().success());
 }
 
+/// Effect of PidFile (D6).
+#[test]
+fn without_a_pid_file_none_is_written() {
+    let site = Site::new();
+    let log = std::fs::File::create(site.path("log")).unwrap();
+    let mut command = site.lhsshd(&["PidFile=none"]);
+    command.arg("-D").current_dir(site.path("")).stderr(log);
+    let child = command.spawn().unwrap();
+    let mut server = Server { site, child };
+    server.assert_serves();
+    for name in ["none", "pid"] {
+        assert!(!server.site.path(name).exists(), "{name}");
+    }
+    server.signal("TERM");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    assert!(!server.log().contains("PidFile"), "{}", server.log());
+}
+
 #[test]
 fn sighup_reads_the_configuration_anew_and_ends_no_session() {
     let site = Site::new();

@@ -267,7 +267,8 @@ fn too_many_tries_end_the_connection() {
 /// Effect of LoginGraceTime (D6).
 #[test]
 fn a_silent_connection_is_closed_after_the_grace_time() {
-    let server = Server::start(&["LoginGraceTime=1"]);
+    // Long enough for a login on a busy machine: one follows.
+    let server = Server::start(&["LoginGraceTime=3"]);
     let silent = server.connect();
     let text = read_all(&silent);
     assert!(text.starts_with(b"SSH-2.0-longhaul_"), "{:?}", String::from_utf8_lossy(&text));
