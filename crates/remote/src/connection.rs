@@ -106,6 +106,21 @@ impl Connection {
         }
     }
 
+    /// The same with another subsystem (sftp's `-s`).
+    ///
+    /// # Errors
+    /// Those of [`Connection::open`].
+    pub fn open_subsystem(
+        &self,
+        name: &str,
+        events: Sender<Event>,
+    ) -> Result<client::Client, Error> {
+        match &self.0 {
+            Way::Ssh(ssh) => ssh.open(Request::Subsystem(name.to_owned()), events),
+            Way::Program { .. } => Err(Error::NoCommands),
+        }
+    }
+
     /// The same with a command of the user's in place of the subsystem (sftp's `-s`).
     ///
     /// # Errors

@@ -1,5 +1,57 @@
-//! lhsftp: The SFTP client, interactive and in batches.
+//! lhsftp: the SFTP client, interactive and in batches (sftp(1)).
+//!
+//! ```text
+//! args          the command line
+//! connect       a login, or a server's pipes
+//! run           lines in, exit code out; interactive reads them from a terminal
+//! command       a line's words (words) -> a command
+//! session       what commands do: ls, get, put and the small ones
+//! files         the server's files, question by question
+//! glob          patterns, on either side (pattern, local)
+//! transfer      a file's bytes, many requests under way (meter shows how far)
+//! directory     a local tree that is written into, never past a link
+//! listing       what ls and df print; escape makes it fit for a terminal
+//! ```
 
-fn main() -> std::process::ExitCode {
-    std::process::ExitCode::from(255)
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+mod args;
+mod command;
+mod connect;
+mod directory;
+mod escape;
+mod failure;
+mod files;
+mod get;
+mod glob;
+#[cfg(test)]
+mod hostile;
+mod interactive;
+mod listing;
+mod local;
+mod ls;
+mod meter;
+mod paths;
+mod pattern;
+mod put;
+mod run;
+mod session;
+mod transfer;
+mod words;
+
+use args::Invocation;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sys::hear_of_children();
+    match args::parse(std::env::args_os().skip(1)) {
+        Ok(Invocation::Session(args)) => return run::run(&args),
+        Ok(Invocation::Version) => eprintln!("{}", args::version()),
+        Ok(Invocation::Help(text)) => print!("{text}"),
+        Err(refused) => {
+            eprint!("{}", refused.report());
+            return ExitCode::from(refused.exit_code());
+        }
+    }
+    ExitCode::SUCCESS
 }

@@ -1,0 +1,200 @@
+//! Servers that lie, for tests: a session with a server that is a function of its requests.
+
+use crate::command::Manner;
+use crate::files::Files;
+use crate::session::{Session, Talk};
+use crate::transfer::{Interrupt, Mover, Shape};
+use crate::words;
+use sftp::client::{Incoming, Outgoing, pair};
+use sftp::codec::{Attrs, Handle, Hello, Name, Reply, Request, Status, VERSION};
+use std::io::{IoSlice, IoSliceMut};
+use std::path::Path;
+use std::sync::mpsc::channel;
+
+/// A session with a server that answers as `answer` says; `/` is where it begins.
+fn session(answer: impl FnMut(&Request) -> Reply + Send + 'static) -> Session {
+    let (events_in, events) = channel();
+    let (client, outgoing, incoming) = pair(events_in);
+    std::thread::spawn(move || serve(outgoing, incoming, answer));
+    let mover = Mover::new(client.clone(), events, Shape::default(), Interrupt::default());
+    let talk = Talk { quiet: true, progress: false };
+    Session::begin(Files::new(client), mover, Manner::default(), talk).unwrap()
+}
+
+fn serve(
+    mut outgoing: Outgoing,
+    mut incoming: Incoming,
+    mut answer: impl FnMut(&Request) -> Reply,
+) {
+    let (mut asked, mut memory) = (Vec::new(), vec![0; 64 * 1024]);
+    while outgoing.wait() {
+        let filled = outgoing.fill(&mut [IoSliceMut::new(&mut memory)]);
+        asked.extend_from_slice(&memory[..filled]);
+        while let Some(packet) = packet(&mut asked) {
+            let mut said = Vec::new();
+            match Request::parse(&packet) {
+                Ok((id, request)) => answer(&request).encode(id, &mut said),
+                Err(_) => {
+                    Hello { version: VERSION, extensions: Vec::new() }.encode_version(&mut said)
+                }
+            }
+            if incoming.take(&[IoSlice::new(&said)]).is_err() {
+                return;
+            }
+        }
+    }
+    incoming.end();
+}
+
+fn packet(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let (length, _) = bytes.split_first_chunk::<4>()?;
+    let end = 4 + usize::try_from(u32::from_be_bytes(*length)).unwrap();
+    (bytes.len() >= end).then(|| bytes.drain(..end).skip(4).collect())
+}
+
+fn attrs(mode: u32) -> Attrs {
+    Attrs { size: Some(4), mode: Some(mode), ..Attrs::default() }
+}
+
+fn name(name: &[u8], mode: u32) -> Name {
+    Name { name: name.to_vec(), longname: Vec::new(), attrs: attrs(mode) }
+}
+
+const FILE: u32 = 0o100_644;
+const DIRECTORY: u32 = 0o040_755;
+
+/// A server whose every directory has these names, once, and whose every file says `evil`.
+fn with_names(names: Vec<Name>) -> Session {
+    let mut listed = false;
+    session(move |request| match request {
+        Request::Realpath(path) if path == b"." => Reply::Names(vec![name(b"/", DIRECTORY)]),
+        Request::Realpath(path) => Reply::Names(vec![name(path, DIRECTORY)]),
+        Request::Stat(path) | Request::Lstat(path) => match path.ends_with(b"dir") {
+            true => Reply::Attrs(attrs(DIRECTORY)),
+            false => Reply::Attrs(attrs(FILE)),
+        },
+        Request::Opendir(_) => {
+            listed = false;
+            Reply::Handle(Handle::new(b"d").unwrap())
+        }
+        Request::Readdir(_) if listed => Reply::status(Status::Eof),
+        Request::Readdir(_) => {
+            listed = true;
+            Reply::Names(names.clone())
+        }
+        Request::Open { .. } => Reply::Handle(Handle::new(b"f").unwrap()),
+        Request::Read { offset: 0, .. } => Reply::Data(b"evil".to_vec()),
+        Request::Read { .. } => Reply::status(Status::Eof),
+        Request::Close(_) => Reply::status(Status::Ok),
+        _ => Reply::status(Status::Unsupported),
+    })
+}
+
+/// The names in `top`, deeper ones by their path.
+fn found(top: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![top.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            found.push(path.strip_prefix(top).unwrap().to_string_lossy().into_owned());
+            open.extend(path.is_dir().then_some(path));
+        }
+    }
+    found.sort();
+    found
+}
+
+const RECURSIVE: Manner = Manner { resume: false, sync: false, preserve: false, recursive: true };
+
+fn get(session: &mut Session, source: &str, to: &Path) -> crate::failure::Result<()> {
+    let words = words::split(source.as_bytes()).unwrap();
+    let to = to.as_os_str().as_encoded_bytes();
+    session.get(RECURSIVE, &words[0], Some(to))
+}
+
+#[test]
+fn f1_names_that_lead_elsewhere_are_not_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let suspects: [&[u8]; 8] =
+        [b"..", b".", b"", b"../out", b"/tmp/out", b"a/b", b"nul\0", b"..\0"];
+    let mut names: Vec<Name> = suspects.iter().map(|suspect| name(suspect, FILE)).collect();
+    names.extend(suspects.iter().map(|suspect| name(suspect, DIRECTORY)));
+    names.push(name(b"good", FILE));
+    let mut session = with_names(names);
+    get(&mut session, "dir", &dir.path().join("in")).unwrap();
+    assert_eq!(found(dir.path()), ["in", "in/good"]);
+    assert_eq!(std::fs::read(dir.path().join("in/good")).unwrap(), b"evil");
+}
+
+#[test]
+fn f1_only_names_that_were_asked_for_are_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = [&b"wanted.c"[..], b".bashrc", b"other", b"../x.c", b"..c", b"b.c\0"];
+    let mut session = with_names(names.iter().map(|bytes| name(bytes, FILE)).collect());
+    get(&mut session, "*.c", dir.path()).unwrap();
+    assert_eq!(found(dir.path()), ["wanted.c"]);
+}
+
+#[test]
+fn f1_a_tree_without_end_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut session = with_names(vec![name(b"dir", DIRECTORY)]);
+    assert!(get(&mut session, "dir", &dir.path().join("in")).is_err());
+    assert_eq!(found(dir.path()).len(), crate::get::DEEPEST + 1);
+}
+
+#[test]
+fn f6_a_directory_that_says_nothing_for_ever_ends() {
+    let mut asked = 0;
+    let mut session = session(move |request| match request {
+        Request::Opendir(_) => Reply::Handle(Handle::new(b"d").unwrap()),
+        Request::Readdir(_) => {
+            asked += 1;
+            assert!(asked < 3, "asked for ever");
+            Reply::Names(Vec::new())
+        }
+        Request::Realpath(_) => Reply::Names(vec![name(b"/", DIRECTORY)]),
+        _ => Reply::status(Status::Ok),
+    });
+    session.ls(Default::default(), None).unwrap();
+}
+
+#[test]
+fn f9_a_file_that_changes_while_it_is_read_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut looks = 0;
+    let mut session = session(move |request| match request {
+        Request::Realpath(_) => Reply::Names(vec![name(b"/", DIRECTORY)]),
+        Request::Lstat(_) => Reply::Attrs(attrs(FILE)),
+        Request::Fstat(_) => {
+            looks += 1;
+            Reply::Attrs(Attrs { times: Some((1, looks)), ..attrs(FILE) })
+        }
+        Request::Open { .. } => Reply::Handle(Handle::new(b"f").unwrap()),
+        Request::Read { offset: 0, .. } => Reply::Data(b"evil".to_vec()),
+        Request::Read { .. } => Reply::status(Status::Eof),
+        _ => Reply::status(Status::Ok),
+    });
+    assert!(get(&mut session, "x", &dir.path().join("x")).is_err());
+}
+
+#[test]
+fn f5_a_write_that_fails_fails_the_file_though_later_ones_succeed() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("x");
+    std::fs::write(&source, vec![7; 200_000]).unwrap();
+    let mut writes = 0;
+    let mut session = session(move |request| match request {
+        Request::Realpath(_) => Reply::Names(vec![name(b"/", DIRECTORY)]),
+        Request::Open { .. } => Reply::Handle(Handle::new(b"f").unwrap()),
+        Request::Write { .. } => {
+            writes += 1;
+            Reply::status(if writes == 2 { Status::Failure } else { Status::Ok })
+        }
+        Request::Stat(_) => Reply::status(Status::NoSuchFile),
+        _ => Reply::status(Status::Ok),
+    });
+    let words = words::split(source.as_os_str().as_encoded_bytes()).unwrap();
+    assert!(session.put(Manner::default(), &words[0], Some(b"/x")).is_err());
+}

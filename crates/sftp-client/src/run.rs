@@ -1,0 +1,194 @@
+//! The loop that reads commands, and what the session's end means for the exit code.
+//!
+//! ```text
+//! script      lines of a file or a pipe, echoed as they are done
+//! dialogue    lines of a terminal, with completion and history (module interactive)
+//! ```
+
+use crate::args::Args;
+use crate::command::{self, Line};
+use crate::connect;
+use crate::escape::shown;
+use crate::failure::{Failure, Result, strerror};
+use crate::files::Files;
+use crate::interactive::Dialogue;
+use crate::session::{Flow, Session, Talk};
+use crate::transfer::{Interrupt, Mover};
+use crate::words;
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Exit code of what ends the program by itself: sftp(1)'s.
+const FATAL: u8 = 255;
+
+/// Longest line of a script: sftp(1) takes 2 KiB.
+const LONGEST: usize = 64 * 1024;
+
+/// Runs the command line.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match session(args) {
+        Ok(code) => code,
+        Err(Failure::Told) => ExitCode::from(FATAL),
+        Err(Failure::Because(why) | Failure::Lost(why)) => {
+            eprintln!("{why}");
+            ExitCode::from(FATAL)
+        }
+    }
+}
+
+fn session(args: &Args) -> Result<ExitCode> {
+    let script = args.batch.as_deref().map(open).transpose()?;
+    let (events_in, events) = std::sync::mpsc::channel();
+    let connection = connect::connect(args, events_in)?;
+    let interrupt = watch_interrupts()?;
+    let client = connection.client().clone();
+    let files = Files::new(client.clone());
+    let mover = Mover::new(client, events, args.shape, Arc::clone(&interrupt));
+    let talk = Talk { quiet: args.quiet, progress: !args.quiet && std::io::stderr().is_terminal() };
+    files.ready().map_err(|failure| match failure {
+        Failure::Because(why) | Failure::Lost(why) => {
+            Failure::Because(format!("{why}\nCouldn't initialise connection to server"))
+        }
+        told => told,
+    })?;
+    if !args.quiet {
+        eprintln!("{}", connection.greeting());
+    }
+    let session = Session::begin(files, mover, args.manner, talk)?;
+    let mut runner = Runner { session, interrupt, batch: args.batch.is_some() };
+    let outcome = match runner.destination(args)? {
+        Some(outcome) => outcome,
+        None => runner.lines(script)?,
+    };
+    drop(runner);
+    connection.close();
+    Ok(outcome)
+}
+
+/// SIGINT stops a command; a second one, the program.
+fn watch_interrupts() -> Result<Interrupt> {
+    let seen = Arc::new(AtomicBool::new(false));
+    let signal = signal_hook::consts::SIGINT;
+    let watched = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&seen))
+        .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&seen)));
+    watched.map_err(|error| Failure::local("SIGINT", &error))?;
+    Ok(seen)
+}
+
+fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+    if path == "-" {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let file = File::open(path)
+        .map_err(|error| Failure::Because(format!("{} ({}).", strerror(&error), path.display())))?;
+    Ok(Box::new(BufReader::new(file)))
+}
+
+/// Runs lines in a session.
+struct Runner {
+    session: Session,
+    interrupt: Interrupt,
+    /// A failure ends it all (`-b`).
+    batch: bool,
+}
+
+const FAILED: ExitCode = ExitCode::FAILURE;
+
+impl Runner {
+    /// What the destination asks for: a directory to begin in, or a file, and then that is all.
+    fn destination(&mut self, args: &Args) -> Result<Option<ExitCode>> {
+        let Some(path) = &args.path else { return Ok(None) };
+        let path = self.session.absolute(path);
+        if args.target.is_none() && self.session.files.is_directory(&path) {
+            self.session.say(&format!("Changing to: {}", shown(&path)));
+            return match self.session.run(command::Command::Cd(Some(path))) {
+                Ok(_) => Ok(None),
+                Err(failure) => failure.tell().map(|()| Some(FAILED)),
+            };
+        }
+        // As a command line: a pattern, unless the user wrote it so that it is none.
+        let source = words::Word::of_pattern(path);
+        let got = self.session.get(args.manner, &source, args.target.as_deref());
+        match got {
+            Ok(()) => Ok(Some(ExitCode::SUCCESS)),
+            Err(failure) => failure.tell().map(|()| Some(FAILED)),
+        }
+    }
+
+    fn lines(&mut self, script: Option<Box<dyn BufRead>>) -> Result<ExitCode> {
+        match script {
+            Some(script) => self.script(script),
+            None if std::io::stdin().is_terminal() => self.dialogue(),
+            None => self.script(Box::new(std::io::stdin().lock())),
+        }
+    }
+
+    fn script(&mut self, mut lines: Box<dyn BufRead>) -> Result<ExitCode> {
+        loop {
+            let mut text = Vec::new();
+            let mut bounded = std::io::Read::take(&mut lines, LONGEST as u64);
+            match bounded.read_until(b'\n', &mut text) {
+                Ok(0) => return Ok(ExitCode::SUCCESS),
+                Ok(_) if text.len() == LONGEST => {
+                    return Err(Failure::Because("Error: input line too long".to_owned()));
+                }
+                Ok(_) => {}
+                Err(error) => return Err(Failure::local("standard input", &error)),
+            }
+            let text = text.strip_suffix(b"\n").unwrap_or(&text);
+            match self.line(text, true)? {
+                Next::Line => {}
+                Next::Quit => return Ok(ExitCode::SUCCESS),
+                Next::Abort => return Ok(FAILED),
+            }
+        }
+    }
+
+    fn dialogue(&mut self) -> Result<ExitCode> {
+        let mut dialogue = Dialogue::new(&self.session)?;
+        loop {
+            dialogue.follow(&self.session);
+            let Some(text) = dialogue.line()? else { return Ok(ExitCode::SUCCESS) };
+            if self.line(&text, false)? == Next::Quit {
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+    }
+
+    /// Does a line, and tells what comes of it for those after it.
+    fn line(&mut self, text: &[u8], echo: bool) -> Result<Next> {
+        self.interrupt.store(false, Ordering::Relaxed);
+        let Line { may_fail, silent, command, .. } = command::parse(text);
+        let refused = command.as_ref().err().map(|why| eprintln!("{why}"));
+        if echo && !silent {
+            self.session.print(&format!("sftp> {}\n", shown(text)))?;
+        }
+        let outcome = match (refused, command) {
+            (None, Ok(Some(command))) => self.session.run(command),
+            (None, Ok(None)) => Ok(Flow::Go),
+            _ => Err(Failure::Told),
+        };
+        if self.interrupt.load(Ordering::Relaxed) {
+            eprintln!("Interrupt");
+        }
+        match outcome {
+            Ok(Flow::Go) => Ok(Next::Line),
+            Ok(Flow::Quit) => Ok(Next::Quit),
+            Err(failure) => {
+                failure.tell()?;
+                Ok(if self.batch && !may_fail { Next::Abort } else { Next::Line })
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Line,
+    Quit,
+    Abort,
+}
