@@ -41,6 +41,21 @@ enum Channel {
     Discarding,
     /// `zeros@longhaul`.
     Zeros,
+    /// `internal-sftp`.
+    Sftp(sftp::server::Session),
+    /// Says that it is for nothing else.
+    SftpOnly,
+}
+
+impl Channel {
+    /// The client is gone: what still runs loses its terminal, so to speak.
+    fn hang_up(&self) {
+        match self {
+            Self::Running(process, _) => process.hang_up(),
+            Self::Sftp(session) => session.hang_up(),
+            Self::Quiet(_) | Self::Discarding | Self::Zeros | Self::SftpOnly => {}
+        }
+    }
 }
 
 /// The channels of a connection.
@@ -119,6 +134,22 @@ impl Channels {
                 })?;
                 Channel::Zeros
             }
+            Job::Sftp(options) => {
+                reply(port, id, true, want_reply)?;
+                match crate::sftp::start(*options, &self.served, id, port) {
+                    Ok(session) => Channel::Sftp(session),
+                    Err(error) => {
+                        self.served.log.error(format_args!("{error:#}"));
+                        return port.call(|c, out| finish(c, id, 255, out));
+                    }
+                }
+            }
+            Job::SftpOnly => {
+                reply(port, id, true, want_reply)?;
+                port.attach(id, Stream::Data, Sink::discard());
+                crate::sftp::say_sftp_only(id, port)?;
+                Channel::SftpOnly
+            }
         };
         self.table.insert(id.0, channel);
         Ok(())
@@ -150,10 +181,10 @@ impl Channels {
         }
     }
 
-    /// The client closed: so do we; what still runs loses its terminal, so to speak.
+    /// The client closed: so do we.
     fn closed(&mut self, port: &mut Port<'_>, id: LocalId) -> Result<(), Error> {
-        if let Some(Channel::Running(process, _)) = self.table.remove(&id.0) {
-            process.hang_up();
+        if let Some(channel) = self.table.remove(&id.0) {
+            channel.hang_up();
         }
         port.call(|c, out| c.close(id, out))
     }
@@ -187,7 +218,13 @@ impl Program for Channels {
                 self.request(port, id, request, want_reply)?;
             }
             Event::Eof { id } => self.ended(port, id)?,
-            Event::EndOfWrite { id } => port.session().stop_sources(id),
+            Event::EndOfWrite { id } => {
+                port.session().stop_sources(id);
+                // Without replies there is nothing to be served.
+                if let Some(channel @ Channel::Sftp(_)) = self.table.get(&id.0) {
+                    channel.hang_up();
+                }
+            }
             Event::Closed { id } => self.closed(port, id)?,
             Event::Debug { text, .. } => self.served.log.debug(format_args!("client: {text}")),
             _ => {}
@@ -214,11 +251,7 @@ impl Program for Channels {
     }
 
     fn over(&mut self) {
-        for channel in self.table.values() {
-            if let Channel::Running(process, _) = channel {
-                process.hang_up();
-            }
-        }
+        self.table.values().for_each(Channel::hang_up);
     }
 }
 
@@ -227,7 +260,7 @@ fn reply(port: &mut Port<'_>, id: LocalId, ok: bool, wanted: bool) -> Result<(),
 }
 
 /// EOF, status and CLOSE of what is not a process.
-fn finish(
+pub(crate) fn finish(
     connection: &mut Connection,
     id: LocalId,
     status: u32,

@@ -34,6 +34,10 @@ pub(crate) enum Job {
     Discard,
     /// `zeros@longhaul`: zero bytes without end.
     Zeros,
+    /// `internal-sftp`: the SFTP server in this process.
+    Sftp(Box<sftp::server::Options>),
+    /// The key is for `internal-sftp`, and something else was asked for.
+    SftpOnly,
 }
 
 /// Something for the user's shell.
@@ -77,8 +81,10 @@ pub(crate) fn decide(
         Some(forced) => (Some(forced.into()), asked),
         None => (asked, None),
     };
-    if command.as_deref().is_some_and(is_internal) {
-        return Err(format!("{INTERNAL_SFTP} is not supported yet"));
+    let configured = forced.is_some() || subsystem;
+    // A client that names it as a command means a program of that name, as in sshd.
+    if let Some(arguments) = command.as_deref().and_then(internal).filter(|_| configured) {
+        return if subsystem { internal_sftp(arguments) } else { Ok(Job::SftpOnly) };
     }
     Ok(Job::Run(Script { command, original, forced: forced.is_some(), subsystem }))
 }
@@ -91,9 +97,21 @@ fn built_in(name: &str, config: &conf::Server) -> Option<Job> {
     }
 }
 
-fn is_internal(command: &OsStr) -> bool {
-    let word = command.as_bytes().split(u8::is_ascii_whitespace).next();
-    word == Some(INTERNAL_SFTP.as_bytes())
+/// The words after `internal-sftp`, if a command is that.
+fn internal(command: &OsStr) -> Option<impl Iterator<Item = OsString>> {
+    let words = command.as_bytes().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let mut words = words.map(|word| OsStr::from_bytes(word).to_owned());
+    (words.next()? == INTERNAL_SFTP).then_some(words)
+}
+
+/// `-h` and `-Q` mean nothing in a session.
+fn internal_sftp(arguments: impl Iterator<Item = OsString>) -> Result<Job, String> {
+    use sftp::server::{Action, Options};
+    match Options::parse(arguments) {
+        Ok(Action::Serve(options)) => Ok(Job::Sftp(options)),
+        Ok(_) => Err(format!("{INTERNAL_SFTP}: not an option for a session")),
+        Err(wrong) => Err(format!("{INTERNAL_SFTP}: {wrong}")),
+    }
 }
 
 /// The command as it is started: three pipes, the user's shell, the user's home.
@@ -180,11 +198,30 @@ mod tests {
         assert_eq!(decide(subsystem("discard@longhaul"), None), Ok(Job::Discard));
         assert!(decide(subsystem("zeros@longhaul"), Some("id")).is_err());
         assert!(decide(subsystem("y"), None).is_err());
-        assert!(decide(subsystem("sftp"), None).unwrap_err().contains("not supported yet"));
+        assert!(matches!(decide(subsystem("sftp"), None), Ok(Job::Sftp(_))));
         assert_eq!(
             decide(subsystem("sftp"), Some("id")),
             run(Some("id"), Some("internal-sftp -l INFO"), true)
         );
+    }
+
+    #[test]
+    fn internal_sftp_is_what_the_configuration_or_the_key_says_and_no_client() {
+        let config = config();
+        let decide = |wanted, forced| decide(wanted, forced, &config);
+        let exec = |command: &str| Wanted::Exec(command.into());
+        let subsystem = || Wanted::Subsystem("sftp".into());
+        let forced = Some("internal-sftp -R");
+        let Ok(Job::Sftp(plain)) = decide(subsystem(), None) else { panic!("no sftp") };
+        assert_eq!(plain.level, sftp::server::Level::Info);
+        let Ok(Job::Sftp(read_only)) = decide(subsystem(), forced) else { panic!("no sftp") };
+        assert_ne!(plain, read_only);
+        assert_eq!(decide(exec("ls"), forced), Ok(Job::SftpOnly));
+        assert_eq!(decide(Wanted::Shell, forced), Ok(Job::SftpOnly));
+        assert_eq!(decide(exec("internal-sftp"), None), run(Some("internal-sftp"), None, false));
+        for wrong in ["internal-sftp -x", "internal-sftp -h", "internal-sftp -l LOUD"] {
+            assert!(decide(subsystem(), Some(wrong)).is_err(), "{wrong}");
+        }
     }
 
     /// `~/.ssh/rc` runs before the command, whose text no other shell reads, and not for

@@ -12,8 +12,8 @@ use std::os::unix::net::UnixDatagram;
 
 /// Where syslogd or journald listens.
 const SYSLOG: &str = "/dev/log";
-/// LOG_AUTH of syslog(3), shifted to its place.
-const FACILITY: u8 = 4 << 3;
+/// LOG_AUTH of syslog(3).
+const AUTH: u8 = 4;
 
 /// What ends a listener that has no terminal any more: after SIGHUP standard error is nobody's.
 pub(crate) fn last_words(args: &Args, error: &anyhow::Error) {
@@ -26,7 +26,11 @@ pub(crate) fn last_words(args: &Args, error: &anyhow::Error) {
 /// Lines below a level are not written.
 #[derive(Debug)]
 pub(crate) struct Log {
+    /// Of the program, in front of every line.
+    name: &'static str,
     level: LogLevel,
+    /// Of syslog(3), by number.
+    facility: u8,
     /// Standard error otherwise.
     system: Option<UnixDatagram>,
 }
@@ -49,13 +53,19 @@ impl Log {
 
     /// To standard error.
     pub(crate) fn stderr(level: LogLevel) -> Self {
-        Self { level, system: None }
+        Self { name: "lhsshd", level, facility: AUTH, system: None }
     }
 
     /// To the system's log; to standard error where there is none.
     pub(crate) fn system(level: LogLevel) -> Self {
         let socket = UnixDatagram::unbound().and_then(|s| s.connect(SYSLOG).map(|()| s));
-        Self { level, system: socket.ok() }
+        Self { system: socket.ok(), ..Self::stderr(level) }
+    }
+
+    /// The same place for lines of another program's, which has a level of its own.
+    pub(crate) fn of(&self, name: &'static str, level: LogLevel, facility: u8) -> Self {
+        let system = self.system.as_ref().and_then(|socket| socket.try_clone().ok());
+        Self { name, level, facility, system }
     }
 
     /// Whether lines go to the system's log.
@@ -84,17 +94,17 @@ impl Log {
     }
 
     /// One line by one write. A log that cannot be written stops nobody.
-    fn write(&self, level: LogLevel, line: Arguments<'_>) {
+    pub(crate) fn write(&self, level: LogLevel, line: Arguments<'_>) {
         if level > self.level {
             return;
         }
         let line = visible(&line.to_string());
-        let pid = std::process::id();
+        let line = format!("{}[{}]: {line}", self.name, std::process::id());
         let _ = match &self.system {
-            None => std::io::stderr().write_all(format!("lhsshd[{pid}]: {line}\n").as_bytes()),
+            None => std::io::stderr().write_all(format!("{line}\n").as_bytes()),
             Some(socket) => {
-                let priority = FACILITY | severity(level);
-                socket.send(format!("<{priority}>lhsshd[{pid}]: {line}").as_bytes()).map(drop)
+                let priority = self.facility << 3 | severity(level);
+                socket.send(format!("<{priority}>{line}").as_bytes()).map(drop)
             }
         };
     }

@@ -25,6 +25,7 @@ mod modes;
 mod process;
 mod session;
 mod setup;
+mod sftp;
 mod socket;
 mod startups;
 

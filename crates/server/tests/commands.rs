@@ -160,7 +160,7 @@ fn the_client_sets_only_what_is_accepted_and_the_server_has_the_last_word() {
 #[test]
 fn subsystems_run_their_command_and_unknown_ones_are_refused() {
     let server =
-        Server::start(&["Subsystem=greet echo hello \"$USER\"", "Subsystem=sftp internal-sftp"]);
+        Server::start(&["Subsystem=greet echo hello \"$USER\"", "Subsystem=sftp internal-sftp -x"]);
     let subsystem = |name: &str| server.site.ssh_to(&[]).args(["-s", name]).output().unwrap();
     assert_eq!(stdout(&subsystem("greet")), format!("hello {}\n", user()));
     for name in ["nothing", "sftp", "zeros@longhaul"] {
@@ -168,7 +168,7 @@ fn subsystems_run_their_command_and_unknown_ones_are_refused() {
         assert!(stderr(&output).contains("subsystem request failed"), "{}", stderr(&output));
         assert_eq!(output.status.code(), Some(255), "{name}");
     }
-    server.wait_for_log("internal-sftp is not supported yet");
+    server.wait_for_log("request refused: internal-sftp: invalid option '-x'");
 }
 
 /// Effect of TestSubsystems (D6).

@@ -1,3 +1,5 @@
+//! Both ways over the wire, and what is not whole or not true.
+
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -4,7 +4,7 @@ use super::fault::Fault;
 use crate::codec::{Handle, OpenFlags, Status};
 use rustix::fs::Dir;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Descriptors of the process that are not for files of clients.
@@ -81,9 +81,12 @@ impl AsFd for Open {
     }
 }
 
+/// Counts what is opened, in all sessions of the process: the handle of a closed file never means
+/// another one, nor one of another session.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
 #[derive(Default)]
 struct Place {
-    /// Raised whenever the place is taken: the handle of a closed file never means another one.
     generation: u32,
     open: Option<Arc<Open>>,
 }
@@ -129,7 +132,7 @@ impl Handles {
             None => return Err(Fault::new(Status::Failure, "Too many open handles")),
         };
         let Some(entry) = table.places.get_mut(place) else { return Err(Fault::handle()) };
-        entry.generation = entry.generation.wrapping_add(1);
+        entry.generation = GENERATION.fetch_add(1, Ordering::Relaxed);
         entry.open = Some(Arc::new(open));
         let number = u32::try_from(place).unwrap_or(u32::MAX);
         let bytes = [number.to_be_bytes(), entry.generation.to_be_bytes()].concat();
