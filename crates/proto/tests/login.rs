@@ -3,63 +3,16 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
-use keys::{PrivateKey, PublicKey, SigAlg};
+use keys::{PublicKey, SigAlg};
 use proto::auth::server::Rules;
-use proto::auth::{Client, Credentials, Decision, Policy, Server, Signer, Step};
+use proto::auth::{Client, Decision, Policy, Server, Step};
 use proto::{
-    Connection, Effect, Error, Event, HostKeys, HostTrust, Ident, KexConfig, Limits, LocalId,
-    Outbox, Request, Role, Transport,
+    Connection, Effect, Error, Event, Ident, KexConfig, Limits, LocalId, Outbox, Request, Role,
+    Transport,
 };
+use stand_ins::{AnyHost, OneCredential, OneHostKey, key};
 use std::sync::Arc;
-use wire::{NameList, Writer, msg};
-
-fn key(seed: u8) -> PrivateKey {
-    PrivateKey::from_ed25519_seed(&[seed; 32]).unwrap()
-}
-
-struct AnyHost;
-
-impl HostTrust for AnyHost {
-    fn verify(&self, _: &PublicKey) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-struct OneHostKey(PrivateKey);
-
-impl HostKeys for OneHostKey {
-    fn algorithms(&self) -> Vec<SigAlg> {
-        vec![SigAlg::Ed25519]
-    }
-
-    fn public(&self, _: SigAlg) -> Result<Vec<u8>, String> {
-        Ok(self.0.public().blob().to_vec())
-    }
-
-    fn sign(&self, alg: SigAlg, data: &[u8]) -> Result<Vec<u8>, String> {
-        self.0.sign(alg, data).map_err(|_| "cannot sign".into())
-    }
-}
-
-struct OneKey(PrivateKey);
-
-impl Signer for OneKey {
-    fn public_key(&self) -> &PublicKey {
-        self.0.public()
-    }
-
-    fn sign(&mut self, alg: SigAlg, data: &[u8]) -> Result<Vec<u8>, String> {
-        self.0.sign(alg, data).map_err(|_| "cannot sign".into())
-    }
-}
-
-struct OneCredential(Option<PrivateKey>);
-
-impl Credentials for OneCredential {
-    fn next(&mut self, _: Option<NameList<'_>>) -> Option<Box<dyn Signer + Send>> {
-        Some(Box::new(OneKey(self.0.take()?)))
-    }
-}
+use wire::{Writer, msg};
 
 struct OneUser(PublicKey);
 
@@ -175,7 +128,7 @@ impl Pair {
         let host = Arc::new(OneHostKey(key(100)));
         let server = Transport::server(Ident::ours(), KexConfig::default(), host);
         let rules = Rules { sig_algs: SigAlg::ALL.to_vec(), max_tries: 6, banner: None };
-        let credential = OneCredential(Some(key(users)));
+        let credential = OneCredential::new(key(users));
         let policy = OneUser(key(1).public().clone());
         Self {
             client: Side::new(End::Client(Client::new(client, "user", credential))),

@@ -5,70 +5,20 @@ use crypt::Cipher;
 use engine::{
     Buffers, Error, Fd, Flow, Link, Plan, Port, Program, Session, Sink, Source, Stream, Tune,
 };
-use keys::{PrivateKey, PublicKey, SigAlg};
+use keys::{PublicKey, SigAlg};
 use proto::auth::server::Rules;
-use proto::auth::{Client, Credentials, Decision, Policy, Server, Signer, Step};
+use proto::auth::{Client, Decision, Policy, Server, Step};
 use proto::channel::{Limits, LocalId};
 use proto::window::Rule;
-use proto::{
-    Connection, Event, HostKeys, HostTrust, Ident, KexConfig, Outbox, RekeyLimit, Role, Transport,
-};
+use proto::{Connection, Event, Ident, KexConfig, Outbox, RekeyLimit, Role, Transport};
+use stand_ins::{AnyHost, OneCredential, OneHostKey, key};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::{JoinHandle, spawn};
-use wire::NameList;
 
 /// Far larger than a batch, far less than a lap: adjusts keep coming.
 const WINDOW: u32 = 4 << 20;
-
-fn key(seed: u8) -> PrivateKey {
-    PrivateKey::from_ed25519_seed(&[seed; 32]).unwrap()
-}
-
-struct AnyHost;
-
-impl HostTrust for AnyHost {
-    fn verify(&self, _: &PublicKey) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-struct OneHostKey(PrivateKey);
-
-impl HostKeys for OneHostKey {
-    fn algorithms(&self) -> Vec<SigAlg> {
-        vec![SigAlg::Ed25519]
-    }
-
-    fn public(&self, _: SigAlg) -> Result<Vec<u8>, String> {
-        Ok(self.0.public().blob().to_vec())
-    }
-
-    fn sign(&self, alg: SigAlg, data: &[u8]) -> Result<Vec<u8>, String> {
-        self.0.sign(alg, data).map_err(|_| "cannot sign".into())
-    }
-}
-
-struct OneKey(PrivateKey);
-
-impl Signer for OneKey {
-    fn public_key(&self) -> &PublicKey {
-        self.0.public()
-    }
-
-    fn sign(&mut self, alg: SigAlg, data: &[u8]) -> Result<Vec<u8>, String> {
-        self.0.sign(alg, data).map_err(|_| "cannot sign".into())
-    }
-}
-
-struct OneCredential(Option<PrivateKey>);
-
-impl Credentials for OneCredential {
-    fn next(&mut self, _: Option<NameList<'_>>) -> Option<Box<dyn Signer + Send>> {
-        Some(Box::new(OneKey(self.0.take()?)))
-    }
-}
 
 struct AnyUser;
 
@@ -96,7 +46,7 @@ fn client(link: &mut Link) -> Connection {
     let mut out = Outbox::new();
     let mut transport = Transport::client(Ident::ours(), kex(), Arc::new(AnyHost));
     greet(link, &mut transport, &mut out, Role::Server);
-    let mut client = Client::new(transport, "user", OneCredential(Some(key(1))));
+    let mut client = Client::new(transport, "user", OneCredential::new(key(1)));
     loop {
         let (seq, payload) = link.message(None).unwrap();
         let step = client.handle(seq, &payload, &mut out).unwrap();
