@@ -2,7 +2,7 @@
 //! Letters are rows of a table; most of them only stand for a keyword of ssh_config(5).
 
 use conf::flags::Action::{Fixed, Keyword, Nothing, Own, Refuse};
-use conf::flags::{self, Flag};
+use conf::flags::{self, Flag, Given, Refused, text};
 use conf::{Destination, Setting, Supported, client::Files};
 use crypt::cipher::Cipher;
 use lexopt::{Arg, Parser};
@@ -96,36 +96,9 @@ pub(crate) struct Args {
     pub(crate) print_config: bool,
 }
 
-/// A command line that cannot be carried out.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    /// It is malformed; the usage helps.
-    Usage(String),
-    /// A value is wrong or not supported yet.
-    Value(String),
-}
-
-impl Refused {
-    /// All that is to be said on standard error.
-    pub(crate) fn report(&self) -> String {
-        match self {
-            Self::Usage(why) => format!("lhssh: {why}\n{}", flags::usage("lhssh", FLAGS, OPERANDS)),
-            Self::Value(why) => format!("lhssh: {why}\n"),
-        }
-    }
-}
-
-impl From<lexopt::Error> for Refused {
-    fn from(error: lexopt::Error) -> Self {
-        Self::Usage(error.to_string())
-    }
-}
-
-impl From<conf::Error> for Refused {
-    fn from(error: conf::Error) -> Self {
-        let hint = error.hint().map_or(String::new(), |hint| format!("\nhint: {hint}"));
-        Self::Value(format!("{error}{hint}"))
-    }
+/// All that is to be said of a wrong command line on standard error.
+pub(crate) fn report(refused: &Refused) -> String {
+    refused.report("lhssh", FLAGS, OPERANDS)
 }
 
 /// Reads the arguments after the program's name.
@@ -173,19 +146,10 @@ struct Line {
 
 impl Line {
     fn option(&mut self, letter: char, parser: &mut Parser) -> Result<Option<Invocation>, Refused> {
-        let Some(flag) = FLAGS.iter().find(|flag| flag.letter == letter) else {
-            return Err(Refused::Usage(format!("unknown option -- {letter}")));
-        };
-        let missing = |_| Refused::Usage(format!("option requires an argument -- {letter}"));
-        let value = flag.value.map(|_| parser.value()).transpose().map_err(missing)?;
-        let value = value.unwrap_or_default();
-        match flag.action {
-            Own => return self.own(letter, &value),
-            Nothing => {}
-            Refuse(why) => {
-                return Err(Refused::Value(format!("-{letter} is not supported yet: {why}")));
-            }
-            Keyword(_) | Fixed(..) => self.settings.extend(flag.setting(Some(text(&value)?))),
+        match flags::read(FLAGS, letter, parser)? {
+            Given::Own(value) => return self.own(letter, &value),
+            Given::Setting(setting) => self.settings.push(setting),
+            Given::Nothing => {}
         }
         Ok(None)
     }
@@ -240,10 +204,6 @@ impl Line {
 }
 
 /// Options are text; only the command may be any bytes.
-fn text(value: &OsStr) -> Result<&str, Refused> {
-    value.to_str().ok_or_else(|| Refused::Usage(format!("{value:?} is not UTF-8")))
-}
-
 /// A command as ssh sends it: its arguments with a blank between them.
 fn joined(first: OsString, rest: impl Iterator<Item = OsString>) -> Vec<u8> {
     let mut command = first.into_vec();
@@ -343,7 +303,7 @@ mod tests {
     }
 
     fn refused(line: &str) -> String {
-        read(line).unwrap_err().report()
+        report(&read(line).unwrap_err())
     }
 
     /// The settings as `Keyword=value`, in order.

@@ -10,7 +10,8 @@ mod args;
 mod command;
 mod run;
 
-use args::{Invocation, Refused};
+use args::Invocation;
+use conf::flags::Refused;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
     match invoke() {
         Ok(code) => code,
         Err(refused) => {
-            eprint!("{}", refused.report());
+            eprint!("{}", args::report(&refused));
             ExitCode::from(run::FAILED)
         }
     }

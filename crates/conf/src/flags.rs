@@ -1,7 +1,9 @@
 //! Option letters of the command lines, one row each: most only stand for a keyword. The programs
 //! add the loop that reads arguments, and the few letters that are theirs alone.
 
+use crate::Error;
 use crate::line::Setting;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 
 /// What a letter does.
@@ -49,16 +51,80 @@ impl Flag {
     ) -> Self {
         Self { letter, value: Some(value), action, help }
     }
+}
 
-    /// The setting it stands for, if it stands for one.
+/// What a letter of a command line gave.
+#[derive(Debug)]
+pub enum Given {
+    /// A setting.
+    Setting(Setting),
+    /// The program's own letter, with its value if it takes one.
+    Own(OsString),
+    /// Nothing.
+    Nothing,
+}
+
+/// A command line that cannot be carried out.
+#[derive(Debug)]
+pub enum Refused {
+    /// It is malformed; the usage helps.
+    Usage(String),
+    /// A value is wrong or not supported yet.
+    Value(String),
+}
+
+impl Refused {
+    /// All that is to be said on standard error.
     #[must_use]
-    pub fn setting(&self, value: Option<&str>) -> Option<Setting> {
-        match self.action {
-            Action::Keyword(keyword) => Some(Setting::given(keyword, value.unwrap_or_default())),
-            Action::Fixed(keyword, value) => Some(Setting::given(keyword, value)),
-            _ => None,
+    pub fn report(&self, program: &str, flags: &[Flag], operands: &str) -> String {
+        match self {
+            Self::Usage(why) => format!("{program}: {why}\n{}", usage(program, flags, operands)),
+            Self::Value(why) => format!("{program}: {why}\n"),
         }
     }
+}
+
+impl From<lexopt::Error> for Refused {
+    fn from(error: lexopt::Error) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        let hint = error.hint().map_or(String::new(), |hint| format!("\nhint: {hint}"));
+        Self::Value(format!("{error}{hint}"))
+    }
+}
+
+/// What `letter` asks for; its value, if it takes one, comes from `parser`.
+///
+/// # Errors
+/// An unknown letter, a missing value, a letter that is refused.
+pub fn read(flags: &[Flag], letter: char, parser: &mut lexopt::Parser) -> Result<Given, Refused> {
+    let Some(flag) = flags.iter().find(|flag| flag.letter == letter) else {
+        return Err(Refused::Usage(format!("unknown option -- {letter}")));
+    };
+    let missing = |_| Refused::Usage(format!("option requires an argument -- {letter}"));
+    let value = flag.value.map(|_| parser.value()).transpose().map_err(missing)?;
+    let value = value.unwrap_or_default();
+    Ok(match flag.action {
+        Action::Own => Given::Own(value),
+        Action::Nothing => Given::Nothing,
+        Action::Keyword(keyword) => Given::Setting(Setting::given(keyword, text(&value)?)),
+        Action::Fixed(keyword, value) => Given::Setting(Setting::given(keyword, value)),
+        Action::Refuse(why) => {
+            return Err(Refused::Value(format!("-{letter} is not supported yet: {why}")));
+        }
+    })
+}
+
+/// A value that must be text.
+///
+/// # Errors
+/// It is not UTF-8.
+pub fn text(value: &OsStr) -> Result<&str, Refused> {
+    value.to_str().ok_or_else(|| Refused::Usage(format!("{value:?} is not UTF-8")))
 }
 
 /// The lines that a wrong command line is answered with.

@@ -2,8 +2,8 @@
 //! stand for a keyword of sshd_config(5).
 
 use conf::Setting;
-use conf::flags::Action::{Fixed, Keyword, Nothing, Own, Refuse};
-use conf::flags::{self, Flag};
+use conf::flags::Action::{Fixed, Keyword, Nothing, Own};
+use conf::flags::{self, Flag, Given, Refused, text};
 use conf::server::ConfigFile;
 use lexopt::{Arg, Parser};
 use std::ffi::{OsStr, OsString};
@@ -91,36 +91,9 @@ pub(crate) struct Args {
     pub(crate) log_to: LogTo,
 }
 
-/// A command line that cannot be carried out.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    /// It is malformed; the usage helps.
-    Usage(String),
-    /// A value is wrong or not supported yet.
-    Value(String),
-}
-
-impl Refused {
-    /// All that is to be said on standard error.
-    pub(crate) fn report(&self) -> String {
-        match self {
-            Self::Usage(why) => format!("lhsshd: {why}\n{}", flags::usage("lhsshd", FLAGS, "")),
-            Self::Value(why) => format!("lhsshd: {why}\n"),
-        }
-    }
-}
-
-impl From<lexopt::Error> for Refused {
-    fn from(error: lexopt::Error) -> Self {
-        Self::Usage(error.to_string())
-    }
-}
-
-impl From<conf::Error> for Refused {
-    fn from(error: conf::Error) -> Self {
-        let hint = error.hint().map_or(String::new(), |hint| format!("\nhint: {hint}"));
-        Self::Value(format!("{error}{hint}"))
-    }
+/// All that is to be said of a wrong command line on standard error.
+pub(crate) fn report(refused: &Refused) -> String {
+    refused.report("lhsshd", FLAGS, "")
 }
 
 /// Reads the arguments after the program's name.
@@ -142,19 +115,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
 
 impl Args {
     fn option(&mut self, letter: char, parser: &mut Parser) -> Result<(), Refused> {
-        let Some(flag) = FLAGS.iter().find(|flag| flag.letter == letter) else {
-            return Err(Refused::Usage(format!("unknown option -- {letter}")));
-        };
-        let missing = |_| Refused::Usage(format!("option requires an argument -- {letter}"));
-        let value = flag.value.map(|_| parser.value()).transpose().map_err(missing)?;
-        let value = value.unwrap_or_default();
-        match flag.action {
-            Own => self.own(letter, &value)?,
-            Nothing => {}
-            Refuse(why) => {
-                return Err(Refused::Value(format!("-{letter} is not supported yet: {why}")));
-            }
-            Keyword(_) | Fixed(..) => self.settings.extend(flag.setting(Some(text(&value)?))),
+        match flags::read(FLAGS, letter, parser)? {
+            Given::Own(value) => self.own(letter, &value)?,
+            Given::Setting(setting) => self.settings.push(setting),
+            Given::Nothing => {}
         }
         Ok(())
     }
@@ -193,10 +157,6 @@ impl Args {
         }
         Ok(Invocation::Serve(Box::new(self)))
     }
-}
-
-fn text(value: &OsStr) -> Result<&str, Refused> {
-    value.to_str().ok_or_else(|| Refused::Usage(format!("{value:?} is not UTF-8")))
 }
 
 #[cfg(test)]
@@ -260,7 +220,7 @@ mod tests {
             ("-o =x", "lhsshd: command line: no keyword"),
         ];
         for (line, want) in cases {
-            let report = read(line).unwrap_err().report();
+            let report = report(&read(line).unwrap_err());
             assert!(report.starts_with(want), "{line}: {report}");
         }
     }

@@ -70,7 +70,7 @@ fn serve(given: &[OsString], place: detach::Place) -> ExitCode {
             report(done)
         }
         Err(refused) => {
-            eprint!("{}", refused.report());
+            eprint!("{}", args::report(&refused));
             ExitCode::from(MISUSED)
         }
     }
