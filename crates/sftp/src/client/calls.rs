@@ -1,6 +1,7 @@
 //! Calls: what a program can ask for.
 
-use super::ledger::{Ender, Expect, Get, Item, Message, Put, Shared, Waiting};
+use super::asked::{Expect, Get, Item, Message, Put, Waiting};
+use super::ledger::{Ender, Shared};
 use super::transfer::{Check, Data, Got, Target};
 use super::{Error, ServerFacts, Sizes};
 use crate::codec::{Extended, Handle, Reply, Request};

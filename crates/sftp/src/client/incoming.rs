@@ -8,7 +8,8 @@
 //! A server that answers what nobody asked, twice, too much, nothing, or with the wrong kind of
 //! answer broke the protocol, and the channel ends (F6).
 
-use super::ledger::{Arriving, Expect, Get, Item, Owed, Shared, Waiting};
+use super::asked::{Arriving, Expect, Get, Item, Owed, Waiting};
+use super::ledger::Shared;
 use super::transfer::Target;
 use super::{Error, ServerFacts, Sizes, calls, pieces::Pieces};
 use crate::codec::{

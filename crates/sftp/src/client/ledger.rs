@@ -2,131 +2,17 @@
 //! the clients, the sending and the receiving thread; the lock is held for a few moves of memory,
 //! never for I/O.
 
+use super::asked::{Arriving, Expect, Get, Item, Owed, Waiting};
 use super::facts::{ServerFacts, Sizes};
-use super::transfer::{Check, Data, Got, Sent, Target};
+use super::transfer::Sent;
 use super::{Answer, Error, Event};
-use crate::codec::{Handle, Reply, Status};
+use crate::codec::Reply;
 use std::collections::{HashMap, VecDeque};
-use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Below so many unsent bytes there is room again, once there were twice as many.
 const ROOM: u64 = 512 * 1024;
-
-/// What a READ counts as unsent.
-const READ_BYTES: u64 = 64;
-
-/// Who waits for the answer to a request.
-pub(super) enum Waiting {
-    Token(u64),
-    Caller(SyncSender<Result<Reply, Error>>),
-    /// The client itself, for the server's limits.
-    Sizes,
-}
-
-/// The kind of answer that a request has beside a status (draft section 7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Expect {
-    Status,
-    Handle,
-    Names,
-    Attrs,
-    Data,
-    Extended,
-    /// A request that only the caller knows.
-    Any,
-}
-
-impl Expect {
-    /// Whether `reply` may answer. A status that says no always may.
-    pub(super) fn takes(self, reply: &Reply) -> bool {
-        match reply {
-            Reply::Status { code: Status::Ok, .. } => matches!(self, Self::Status | Self::Any),
-            Reply::Status { .. } => true,
-            Reply::Handle(_) => self == Self::Handle,
-            Reply::Names(_) => self == Self::Names,
-            Reply::Attrs(_) => self == Self::Attrs,
-            Reply::Data(_) => self == Self::Data,
-            Reply::Extended(_) => matches!(self, Self::Extended | Self::Any),
-        }
-    }
-}
-
-/// A request that was encoded with the id 0.
-pub(super) struct Message {
-    pub(super) bytes: Vec<u8>,
-    pub(super) expect: Expect,
-    pub(super) waiting: Waiting,
-}
-
-/// Bytes for a file at the server, cut into WRITEs when they leave.
-pub(super) struct Put {
-    pub(super) token: u64,
-    pub(super) handle: Handle,
-    pub(super) remote: u64,
-    pub(super) data: Data,
-    pub(super) check: Check,
-}
-
-/// Bytes of a file at the server: one READ, and more for the rest if the answer is short.
-pub(super) struct Get {
-    pub(super) token: u64,
-    pub(super) handle: Handle,
-    pub(super) remote: u64,
-    /// Bytes asked for in all.
-    pub(super) len: u32,
-    pub(super) target: Target,
-    pub(super) hasher: Option<Box<blake3::Hasher>>,
-    pub(super) got: Got,
-    /// Bytes that the READ under way asks for.
-    pub(super) asked: u32,
-    /// Answers so far that were shorter than what was asked for.
-    pub(super) short: u32,
-    pub(super) failed: Option<Error>,
-}
-
-/// What waits to be sent.
-pub(super) enum Item {
-    Message(Message),
-    Put(Put),
-    Get(Box<Get>),
-}
-
-impl Item {
-    fn unsent(&self) -> u64 {
-        match self {
-            Self::Message(message) => message.bytes.len() as u64,
-            Self::Put(put) => put.data.len(),
-            Self::Get(_) => READ_BYTES,
-        }
-    }
-
-    fn fail(self, shared: &Shared, why: &Error) {
-        match self {
-            Self::Message(message) => shared.reply(message.waiting, Err(why.clone())),
-            Self::Put(put) => shared.answer(put.token, Err(why.clone())),
-            Self::Get(get) => shared.answer(get.token, Err(why.clone())),
-        }
-    }
-}
-
-/// What the server owes an answer to.
-pub(super) enum Owed {
-    Request(Expect, Waiting),
-    /// A WRITE of the put with this number.
-    Write(u64),
-    Read(Box<Get>),
-    /// A READ of this token, whose answer is coming in.
-    Arriving(u64),
-}
-
-/// What DATA is for.
-pub(super) enum Arriving {
-    /// A get.
-    Bulk(Box<Get>),
-    /// A READ that was asked for as a plain request.
-    Reply,
-}
 
 /// A put of which WRITEs are under way.
 struct Writing {
@@ -208,13 +94,22 @@ impl Shared {
         }
     }
 
+    /// Answers what never left.
+    fn refuse(&self, item: Item, why: &Error) {
+        match item {
+            Item::Message(message) => self.reply(message.waiting, Err(why.clone())),
+            Item::Put(put) => self.answer(put.token, Err(why.clone())),
+            Item::Get(get) => self.answer(get.token, Err(why.clone())),
+        }
+    }
+
     // ---- asking: any thread
 
     /// Queues at the end; after the channel's end the answer comes at once.
     pub(super) fn ask(&self, item: Item) {
         let mut state = self.lock();
         if let Some(why) = &state.ended {
-            return item.fail(self, why);
+            return self.refuse(item, why);
         }
         state.add(item, false);
         self.wake(state);
@@ -224,7 +119,7 @@ impl Shared {
     pub(super) fn ask_first(&self, item: Item) {
         let mut state = self.lock();
         if let Some(why) = &state.ended {
-            return item.fail(self, why);
+            return self.refuse(item, why);
         }
         state.add(item, true);
         self.wake(state);
@@ -290,7 +185,7 @@ impl Shared {
         self.lock().ended.is_some()
     }
 
-    /// The next thing to send, and whether it is a request, its id.
+    /// The next thing to send.
     pub(super) fn take(&self) -> Option<Item> {
         let mut state = self.lock();
         let item = state.queue.pop_front()?;
@@ -323,7 +218,7 @@ impl Shared {
         Some(id)
     }
 
-    /// A put begins: its number, and the most one WRITE may carry.
+    /// A put begins: its number. None after the end, when it was answered.
     pub(super) fn begin_put(&self, token: u64, len: u64) -> Option<u64> {
         let mut state = self.lock();
         if let Some(why) = state.ended.clone() {
@@ -467,7 +362,7 @@ impl Shared {
         let owed = std::mem::take(&mut state.owed);
         let puts = std::mem::take(&mut state.puts);
         state.unsent = 0;
-        queue.into_iter().for_each(|item| item.fail(self, &why));
+        queue.into_iter().for_each(|item| self.refuse(item, &why));
         owed.into_values().for_each(|owed| self.fail(owed, &why));
         puts.into_values().for_each(|put| {
             self.answer(put.token, Err(put.failed.unwrap_or_else(|| why.clone())));

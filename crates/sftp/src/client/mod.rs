@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! calls     Client: request, call, put, get             any thread
+//! asked     what is asked for, until it is answered
 //! ledger    what is queued, what is in flight, why it ended      under one lock
 //! outgoing  queue -> requests and file data, in place            sending thread
 //! incoming  what came -> answers and files, in place             receiving thread
@@ -14,6 +15,7 @@
 //! the packets they came in. Every token gets one answer, whatever happens to the channel.
 
 mod areas;
+mod asked;
 mod calls;
 mod error;
 mod event;

@@ -10,7 +10,8 @@
 //! window is used to its last byte, and nothing is copied.
 
 use super::areas::Areas;
-use super::ledger::{Get, Item, Message, Owed, Put, Shared};
+use super::asked::{Get, Item, Message, Owed, Put};
+use super::ledger::Shared;
 use super::transfer::Data;
 use super::{Error, Sizes};
 use crate::codec::{Handle, Hello, NANOSECONDS_WANTED, Request, VERSION, WRITE_HEAD, WriteHead};
