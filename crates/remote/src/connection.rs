@@ -19,10 +19,14 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use wire::msg::Disconnect;
 
 /// Most data the server may put into one message: larger than the 32 KiB most send costs nothing.
 const MAX_DATA: u32 = 128 * 1024;
+
+/// How long a server may take to hear that we leave.
+const GOODBYE: Duration = Duration::from_millis(500);
 
 /// A way to a host's files that is open. Ends when it is dropped, whatever is under way.
 pub struct Connection(Way);
@@ -251,11 +255,19 @@ fn no_descriptor(why: io::Error) -> Error {
 
 impl Drop for Ssh {
     fn drop(&mut self) {
-        let _ = self.session.call(|connection, out| {
-            connection.disconnect(Disconnect::ByApplication, "disconnected by user", out);
-            Ok(())
-        });
-        // Wakes the receiving thread, whatever the server does.
+        // A server that reads nothing must not keep us: it is told as far as it listens.
+        let (said, goodbye) = channel();
+        let session = self.session.clone();
+        let saying = move || {
+            let _ = session.call(|connection, out| {
+                connection.disconnect(Disconnect::ByApplication, "disconnected by user", out);
+                Ok(())
+            });
+            let _ = said.send(());
+        };
+        let _ = std::thread::Builder::new().name("goodbye".to_owned()).spawn(saying);
+        let _ = goodbye.recv_timeout(GOODBYE);
+        // Wakes every thread that waits for the socket.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         let _ = self.receiving.take().map(JoinHandle::join);
     }

@@ -7,6 +7,12 @@ use login::{Keyring, Log};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Silence after which a server is asked whether it is there, and questions without an answer
+/// after which it is not. A server answers while data flows, so a slow path is not silent.
+const ALIVE: Duration = Duration::from_secs(15);
+const ALIVE_COUNT: u32 = 4;
 
 /// A host whose files are wanted. Clones share what was learnt: a passphrase is asked once, the key
 /// that was accepted is tried first.
@@ -27,8 +33,12 @@ struct Ssh {
 }
 
 impl Host {
-    /// Over SSH, as configured.
-    pub fn ssh(conf: Client, log: Arc<Log>) -> Self {
+    /// Over SSH, as configured; a server that says nothing for a minute is given up, unless
+    /// ServerAliveInterval says otherwise: a copy is to go on elsewhere, not to hang.
+    pub fn ssh(mut conf: Client, log: Arc<Log>) -> Self {
+        if conf.server_alive_interval.is_zero() {
+            (conf.server_alive_interval, conf.server_alive_count_max) = (ALIVE, ALIVE_COUNT);
+        }
         let ssh = Ssh { conf, log, ring: Keyring::new(), known: Mutex::new(false) };
         Self(Arc::new(Way::Ssh(Box::new(ssh))))
     }

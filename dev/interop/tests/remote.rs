@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use interop::{Kind, Lab, Server, need};
+use nix::sys::signal::Signal;
 use remote::{Connection, Error, Host};
 use sftp::client::{Answer, Check, Client, Data, Event, Flight, Target};
 use sftp::codec::{Attrs, Handle, OpenFlags, Reply, Request};
@@ -223,7 +224,7 @@ fn a_connection_that_is_killed_answers_everything_at_once() {
         (matches!(end, Ok(Event::Ended(_))), slow)
     });
     std::thread::sleep(Duration::from_millis(300));
-    kill_children(far.server.pid());
+    signal_children(far.server.pid(), Signal::SIGKILL);
     let killed = Instant::now();
     for (_, heard) in &lanes {
         let mut answers = 0;
@@ -245,12 +246,29 @@ fn a_connection_that_is_killed_answers_everything_at_once() {
     assert!(matches!(lane(&connection), Err(Error::Lost(_))));
 }
 
-/// Ends what serves the connections of a server, not the server itself.
-fn kill_children(pid: u32) {
+/// Its receive buffers fill, ours do, and nothing moves any more.
+#[test]
+fn a_connection_whose_server_stands_still_can_be_left() {
+    let Some(far) = far(&[]) else { return };
+    let connection = far.host.connect().unwrap();
+    let (client, heard) = lane(&connection).unwrap();
+    let handle = open(&client, Path::new("/dev/null"), OpenFlags::WRITE);
+    signal_children(far.server.pid(), Signal::SIGSTOP);
+    client.put(&handle, 0, Data::Zeros(1 << 30), Check::None, 1);
+    std::thread::sleep(Duration::from_millis(500));
+    let left = Instant::now();
+    connection.close();
+    assert!(left.elapsed() < PROMPT);
+    assert!(matches!(heard.recv().unwrap(), Event::Answer { token: 1, answer: Err(_) }));
+    signal_children(far.server.pid(), Signal::SIGKILL);
+}
+
+/// Signals what serves the connections of a server, not the server itself.
+fn signal_children(pid: u32, signal: Signal) {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     for child in children.split_whitespace() {
         let child = nix::unistd::Pid::from_raw(child.parse().unwrap());
-        nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL).unwrap();
+        nix::sys::signal::kill(child, signal).unwrap();
     }
 }
 
