@@ -5,6 +5,7 @@
 //! filter    which names below a source are copied     shard   which of them on this host
 //! observe   what happens meanwhile, as events         report  what became of it in the end
 //! bwlimit   how fast, all lanes together
+//! run       the copy itself
 //! ```
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
@@ -16,9 +17,11 @@ pub mod list;
 pub mod observe;
 pub mod options;
 pub mod report;
+mod run;
 pub mod shard;
 
 pub use escape::shown;
 pub use observe::{Event, Observer};
 pub use options::Options;
 pub use report::Report;
+pub use run::{run, run_with_state};

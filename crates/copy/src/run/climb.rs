@@ -1,0 +1,192 @@
+//! Climb: how many lanes `-n auto` has. A hill is climbed: lanes are doubled for as long as that
+//! makes all of them together faster by a tenth.
+//!
+//! First channels, which cost a round trip and multiply the window; when those bring no more, whole
+//! connections, which cost a login and multiply TCP's windows and the cores. What brought nothing
+//! is taken back, and tried again later: paths change.
+
+/// Channels of one connection: below OpenSSH's MaxSessions of 10, with room for the scan's own.
+const CHANNELS: u32 = 8;
+/// Connections: what may log in at once (PEERS: MaxStartups begins to refuse at 10).
+const CONNECTIONS: u32 = 8;
+/// Lanes in all: each has a thread and buffers.
+const LANES: u32 = 32;
+/// What an addition has to bring.
+const RISE: f64 = 1.10;
+/// Judgements without a trial after the hill's top was found; doubles each time.
+const REST: u32 = 8;
+
+/// How many lanes there are to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) connections: u32,
+    /// Of each connection.
+    pub(super) channels: u32,
+}
+
+impl Shape {
+    /// What auto starts with.
+    pub(super) const FIRST: Self = Self { connections: 1, channels: 2 };
+
+    /// `lanes` of them, on as many connections as there are cores to use, and no more.
+    pub(super) fn fixed(lanes: u32, cores: u32) -> Self {
+        let connections = lanes.min(CONNECTIONS).min(cores.max(lanes.div_ceil(CHANNELS)).max(1));
+        Self { connections, channels: lanes.div_ceil(connections.max(1)) }
+    }
+
+    pub(super) fn lanes(self) -> u32 {
+        self.connections * self.channels
+    }
+}
+
+/// What is being tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    None,
+    Channels,
+    Connections,
+}
+
+/// The climber.
+#[derive(Debug)]
+pub(super) struct Climb {
+    kept: Shape,
+    rate: f64,
+    trial: Trial,
+    /// The most that the server allows.
+    most: Shape,
+    /// Channels, or connections, brought nothing.
+    steep: (bool, bool),
+    rest: u32,
+    pause: u32,
+}
+
+impl Climb {
+    pub(super) fn new() -> Self {
+        Self {
+            kept: Shape::FIRST,
+            rate: 0.0,
+            trial: Trial::None,
+            most: Shape { connections: CONNECTIONS, channels: CHANNELS },
+            steep: (false, false),
+            rest: 0,
+            pause: REST,
+        }
+    }
+
+    /// The server opens no more channels on a connection than this.
+    pub(super) fn channels_refused(&mut self, most: u32) {
+        self.most.channels = self.most.channels.min(most.max(1));
+        self.kept.channels = self.kept.channels.min(self.most.channels);
+    }
+
+    /// The server takes no more connections than this.
+    pub(super) fn connections_refused(&mut self, most: u32) {
+        self.most.connections = self.most.connections.min(most.max(1));
+        self.kept.connections = self.kept.connections.min(self.most.connections);
+    }
+
+    /// What to try next, after all lanes of the shape told last had `rate` together.
+    pub(super) fn judge(&mut self, tried: Shape, rate: f64) -> Shape {
+        match self.trial {
+            Trial::None if self.rest > 0 => {
+                self.rest -= 1;
+                return self.kept;
+            }
+            Trial::None => self.rate = rate,
+            _ if rate > self.rate * RISE => self.keep(tried, rate),
+            Trial::Channels => self.steep.0 = true,
+            Trial::Connections => self.steep.1 = true,
+        }
+        self.next()
+    }
+
+    fn keep(&mut self, tried: Shape, rate: f64) {
+        self.kept = tried;
+        self.rate = rate;
+        self.pause = REST;
+    }
+
+    fn next(&mut self) -> Shape {
+        let Shape { connections, channels } = self.kept;
+        let room = |shape: Shape| shape != self.kept && shape.lanes() <= LANES;
+        let deeper = Shape { connections, channels: (channels * 2).min(self.most.channels) };
+        let wider = Shape { connections: (connections * 2).min(self.most.connections), channels };
+        let (trial, shape) = if !self.steep.0 && room(deeper) {
+            (Trial::Channels, deeper)
+        } else if !self.steep.1 && room(wider) {
+            (Trial::Connections, wider)
+        } else {
+            self.steep = (false, false);
+            self.rest = self.pause;
+            self.pause = self.pause.saturating_mul(2);
+            (Trial::None, self.kept)
+        };
+        self.trial = trial;
+        shape
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Climbs `judgements` times on a path where lanes make `rate`; the shapes tried.
+    fn climb(judgements: usize, rate: impl Fn(Shape) -> f64) -> Vec<Shape> {
+        let mut climb = Climb::new();
+        let mut shape = Shape::FIRST;
+        (0..judgements)
+            .map(|_| {
+                shape = climb.judge(shape, rate(shape));
+                shape
+            })
+            .collect()
+    }
+
+    #[test]
+    fn towards_a_stock_server_far_away_five_channels_are_reached_in_two_steps() {
+        // 2 MiB of window per channel over 100 ms, 1 Gbit/s of link.
+        let shapes = climb(12, |shape| (f64::from(shape.lanes()) * 21e6).min(119e6));
+        assert!(shapes[1].lanes() >= 5, "{shapes:?}");
+        assert!(shapes.last().unwrap().lanes() <= 16, "{shapes:?}");
+        assert!(f64::from(shapes.last().unwrap().lanes()) * 21e6 > 0.9 * 119e6);
+    }
+
+    #[test]
+    fn where_tcp_is_the_limit_connections_are_added() {
+        // 30 MB/s per connection however many channels it has.
+        let shapes = climb(8, |shape| f64::from(shape.connections) * 30e6);
+        assert_eq!(shapes.last().unwrap().connections, CONNECTIONS);
+        assert_eq!(shapes.last().unwrap().channels, 2);
+    }
+
+    #[test]
+    fn where_more_lanes_bring_nothing_it_stays_small() {
+        let shapes = climb(40, |_| 1e9);
+        let small = shapes.iter().filter(|shape| **shape == Shape::FIRST).count();
+        assert!(small >= 30, "{shapes:?}");
+        assert!(shapes.iter().all(|shape| shape.lanes() <= 4));
+    }
+
+    #[test]
+    fn a_refusal_is_a_limit() {
+        let mut climb = Climb::new();
+        let tried = climb.judge(Shape::FIRST, 1.0);
+        assert_eq!(tried.channels, 4);
+        climb.channels_refused(3);
+        climb.connections_refused(1);
+        let mut shape = Shape { connections: 1, channels: 3 };
+        for rate in 2..40 {
+            shape = climb.judge(shape, f64::from(rate));
+            assert!(shape.channels <= 3 && shape.connections == 1, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn fixed_lanes_are_exactly_so_many_or_one_more_per_connection() {
+        assert_eq!(Shape::fixed(1, 64), Shape { connections: 1, channels: 1 });
+        assert_eq!(Shape::fixed(8, 2), Shape { connections: 2, channels: 4 });
+        assert_eq!(Shape::fixed(8, 64), Shape { connections: 8, channels: 1 });
+        assert_eq!(Shape::fixed(64, 2).connections, 8);
+    }
+}

@@ -1,0 +1,131 @@
+//! Control: a channel of its own for what is not a file: the scan, and what is done at the end.
+//! Questions are under way together; when the channel breaks, those without an answer are asked
+//! again on a new one.
+
+use super::lane::{At, Ends};
+use super::retry::{Backoff, chance};
+use super::route::{Route, Slot, Trouble};
+use super::side::{Answered, Ask, Fault, told};
+use sftp::client::Event;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Questions under way.
+const UNDER_WAY: usize = 64;
+
+pub(super) struct Control<'a> {
+    route: &'a Route,
+    slot: &'a Slot,
+    pub(super) ends: Ends,
+    answers: VecDeque<(u64, Answered)>,
+    asked: BTreeMap<u64, (At, Ask)>,
+    next: u64,
+    backoff: Backoff,
+    /// Handles of before it broke are no handles any more.
+    pub(super) broke: u32,
+}
+
+impl<'a> Control<'a> {
+    pub(super) fn open(route: &'a Route, slot: &'a Slot) -> Result<Self, Trouble> {
+        let ends = slot.open(route)?;
+        Ok(Self {
+            route,
+            slot,
+            ends,
+            answers: VecDeque::new(),
+            asked: BTreeMap::new(),
+            next: 0,
+            backoff: Backoff::default(),
+            broke: 0,
+        })
+    }
+
+    /// Whether more should be asked before answers are read.
+    pub(super) fn has_room(&self) -> bool {
+        self.answers.is_empty() && self.asked.len() < UNDER_WAY
+    }
+
+    /// Asks; the answer comes from [`Control::answer`] with the token.
+    pub(super) fn ask(&mut self, at: At, ask: Ask) -> u64 {
+        self.next += 1;
+        let token = self.next;
+        match self.ends.side(at).ask(ask.clone(), token) {
+            Some(answer) => self.answers.push_back((token, answer)),
+            None => drop(self.asked.insert(token, (at, ask))),
+        }
+        token
+    }
+
+    /// The next answer; `None` if nothing was asked.
+    pub(super) fn answer(&mut self) -> Option<(u64, Answered)> {
+        loop {
+            if let Some(answer) = self.answers.pop_front() {
+                return Some(answer);
+            }
+            if self.asked.is_empty() {
+                return None;
+            }
+            match self.ends.events.recv() {
+                Ok(Event::Answer { token, answer }) => match told(answer) {
+                    Err(Fault::Lost(why)) => self.again(why),
+                    Err(Fault::Broken(why)) => self.give_up(&why),
+                    answer => {
+                        if self.asked.remove(&token).is_some() {
+                            self.backoff.succeeded();
+                            return Some((token, answer));
+                        }
+                    }
+                },
+                Ok(Event::Room) => {}
+                Ok(Event::Ended(error)) => self.again(error.to_string()),
+                Err(_) => self.again("the channel ended".to_owned()),
+            }
+        }
+    }
+
+    /// Asks and waits for this one answer; nothing else may be under way.
+    pub(super) fn call(&mut self, at: At, ask: Ask) -> Answered {
+        let token = self.ask(at, ask);
+        match self.answer() {
+            Some((same, answer)) if same == token => answer,
+            _ => Err(Fault::other("an answer to nothing")),
+        }
+    }
+
+    /// A new channel, and every question once more.
+    fn again(&mut self, mut why: String) {
+        while let Some(wait) = self.backoff.next(chance()) {
+            std::thread::sleep(wait);
+            match self.slot.open(self.route) {
+                Ok(ends) => {
+                    self.ends = ends;
+                    self.broke += 1;
+                    for (token, (at, ask)) in std::mem::take(&mut self.asked) {
+                        match ask.names_a_handle() {
+                            true => {
+                                let lost = Fault::Lost("the connection broke".to_owned());
+                                self.answers.push_back((token, Err(lost)));
+                            }
+                            false => {
+                                self.ends.side(at).ask(ask.clone(), token);
+                                self.asked.insert(token, (at, ask));
+                            }
+                        }
+                    }
+                    return;
+                }
+                Err(Trouble::Never(other)) => {
+                    why = other;
+                    break;
+                }
+                Err(trouble) => why = trouble.words(),
+            }
+        }
+        self.give_up(&why);
+    }
+
+    /// There will be no answers.
+    fn give_up(&mut self, why: &str) {
+        let none = |(token, _)| (token, Err(Fault::Broken(why.to_owned())));
+        self.answers.extend(std::mem::take(&mut self.asked).into_iter().map(none));
+    }
+}

@@ -1,0 +1,161 @@
+//! Copying: what all threads of a copy share.
+
+use super::journal::Journal;
+use super::meta::{Identity, Kind, Meta, Setting};
+use super::queue::{Entry, Queue};
+use super::side::Fault;
+use crate::Options;
+use crate::bwlimit::Limiter;
+use crate::observe::{Act, Event, LaneId, Observer, Outcome};
+use crate::report::{Failure, Report, What};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A copy under way.
+pub(super) struct Copying<'a> {
+    pub(super) options: &'a Options,
+    pub(super) observer: &'a dyn Observer,
+    pub(super) queue: Queue,
+    pub(super) journal: Option<Journal>,
+    /// In the names of this copy's part files.
+    pub(super) id: String,
+    pub(super) limiter: Option<Limiter>,
+    pub(super) umask: u32,
+    /// Owners can be set.
+    pub(super) privileged: bool,
+    /// Lanes that are there.
+    pub(super) lanes: AtomicUsize,
+    /// Bytes moved, and files finished, as far as the rate is concerned.
+    pub(super) pace: AtomicU64,
+    pub(super) report: Mutex<Report>,
+    pub(super) late: Mutex<Late>,
+}
+
+/// What is done at the end, when all files are there.
+#[derive(Debug, Default)]
+pub(super) struct Late {
+    /// Directories whose attributes are set when nothing in them changes any more.
+    pub(super) directories: Vec<(Vec<u8>, Meta)>,
+    /// Further names of a file that is copied once: (first, further).
+    pub(super) links: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Files that wait for their names (`--delay-updates`).
+    pub(super) delayed: Vec<Delayed>,
+}
+
+impl Late {
+    pub(super) fn is_empty(&self) -> bool {
+        self.directories.is_empty() && self.links.is_empty() && self.delayed.is_empty()
+    }
+}
+
+/// A file that waits for its name.
+#[derive(Debug)]
+pub(super) struct Delayed {
+    pub(super) part: Vec<u8>,
+    pub(super) entry: Entry,
+    pub(super) target: Identity,
+    pub(super) verified: bool,
+}
+
+/// A finished file weighs this many bytes in the rate that `-n auto` judges by, beside its own:
+/// with 4 KiB files the work is in the files.
+const FILE: u64 = 32 << 10;
+
+impl Copying<'_> {
+    pub(super) fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn late(&self) -> MutexGuard<'_, Late> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn lanes(&self) -> usize {
+        self.lanes.load(Ordering::Relaxed)
+    }
+
+    /// `bytes` were moved and are at the target.
+    pub(super) fn moved(&self, lane: LaneId, bytes: u64) {
+        self.pace.fetch_add(bytes, Ordering::Relaxed);
+        self.report().bytes += bytes;
+        self.observer.observe(&Event::Moved { lane, bytes });
+    }
+
+    /// `bytes` need not be moved.
+    pub(super) fn spared(&self, bytes: u64) {
+        if bytes > 0 {
+            self.report().spared += bytes;
+            self.observer.observe(&Event::Spared { bytes });
+        }
+    }
+
+    pub(super) fn warn(&self, path: Option<&[u8]>, text: &str) {
+        self.observer.observe(&Event::Warned { path, text });
+    }
+
+    /// A file is in place, or was there already.
+    pub(super) fn finished(&self, entry: &Entry, outcome: Outcome, verified: bool) {
+        self.pace.fetch_add(FILE, Ordering::Relaxed);
+        {
+            let mut report = self.report();
+            match outcome {
+                Outcome::Copied => report.copied += 1,
+                Outcome::Skipped => report.skipped += 1,
+            }
+            report.verified += u64::from(verified);
+        }
+        if outcome == Outcome::Skipped {
+            self.observer.observe(&Event::Spared { bytes: entry.meta.size });
+        }
+        let (path, size) = (&entry.to, entry.meta.size);
+        self.observer.observe(&Event::Finished { path, size, outcome, verified });
+        self.queue.done();
+    }
+
+    /// What a dry run does for a file.
+    pub(super) fn would(&self, entry: &Entry, act: Act) {
+        self.observer.observe(&Event::Would { act, path: &entry.to, size: entry.meta.size });
+        self.queue.done();
+    }
+
+    /// A file that cannot be copied.
+    pub(super) fn failed(&self, entry: &Entry, fault: &Fault) {
+        self.fault(&entry.to, fault);
+        self.observer.observe(&Event::Spared { bytes: entry.meta.size });
+        if let Fault::Full(_) = fault {
+            // Nothing else will fit either.
+            self.queue.stop();
+        }
+        self.queue.done();
+    }
+
+    /// A path that cannot be copied, or not all of it.
+    pub(super) fn fault(&self, path: &[u8], fault: &Fault) {
+        self.tell(Failure { what: What::Path(path.to_vec()), why: fault.to_string() });
+    }
+
+    pub(super) fn tell(&self, failure: Failure) {
+        self.observer.observe(&Event::Failed(&failure));
+        self.report().failures.push(failure);
+    }
+
+    /// Notes what was done; a copy goes on without its journal, but says so once.
+    pub(super) fn note(&self, write: impl FnOnce(&Journal) -> std::io::Result<()>) {
+        if let Some(Err(error)) = self.journal.as_ref().map(write) {
+            self.warn(None, &format!("the journal cannot be written: {error}"));
+        }
+    }
+
+    /// Whether the target is what an earlier run made of this very source, or, where times are
+    /// kept, looks like the source.
+    pub(super) fn is_there(&self, entry: &Entry, target: &Meta) -> bool {
+        if self.options.preserve {
+            let to_be = Setting::of(&entry.meta, true, self.privileged, self.umask);
+            let mode = target.kind != Kind::File || to_be.mode == Some(target.mode);
+            let owner = to_be.owner.is_none() || to_be.owner == target.owner;
+            return target.looks_like(&entry.meta) && mode && owner;
+        }
+        let known = self.journal.as_ref().and_then(|journal| journal.finished(&entry.to));
+        known.is_some_and(|known| known == (entry.meta.identity(), target.identity()))
+    }
+}

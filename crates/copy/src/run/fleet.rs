@@ -1,0 +1,307 @@
+//! Fleet: the lanes' threads. Starts them, replaces those that break (R4), and has as many as pay
+//! off (`-n auto`).
+
+use super::climb::{Climb, Shape};
+use super::copying::Copying;
+use super::lane::{End, Lane};
+use super::retry::{Backoff, chance};
+use super::route::{Route, Slot, Trouble};
+use crate::observe::{Event, LaneId};
+use crate::options::Lanes;
+use crate::report::{Failure, What};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+/// Shortest time that a rate is measured over: less is noise on a machine that does other things.
+const LOOK: Duration = Duration::from_millis(150);
+/// Longest.
+const LONG_LOOK: Duration = Duration::from_secs(2);
+/// How often lanes are looked after.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How a lane is, told by its thread.
+#[derive(Default)]
+struct State {
+    retire: AtomicBool,
+    phase: AtomicU8,
+}
+
+const STARTING: u8 = 0;
+const WORKING: u8 = 1;
+const REFUSED: u8 = 2;
+const GONE: u8 = 3;
+
+impl State {
+    fn is(&self, phase: u8) -> bool {
+        self.phase.load(Ordering::Acquire) == phase
+    }
+
+    fn become_(&self, phase: u8) {
+        self.phase.store(phase, Ordering::Release);
+    }
+}
+
+/// A lane as the fleet sees it.
+struct Berth {
+    connection: u32,
+    channel: u32,
+    state: Arc<State>,
+}
+
+/// All lanes of a copy.
+pub(super) struct Fleet<'a> {
+    copying: &'a Copying<'a>,
+    route: &'a Route,
+    slots: &'a [Slot],
+    /// What broke last.
+    why: &'a Mutex<String>,
+    host: &'a str,
+    berths: Vec<Berth>,
+    next: u32,
+}
+
+impl<'a> Fleet<'a> {
+    pub(super) fn new(
+        copying: &'a Copying<'a>,
+        route: &'a Route,
+        slots: &'a [Slot],
+        (host, why): (&'a str, &'a Mutex<String>),
+    ) -> Self {
+        Self { copying, route, slots, why, host, berths: Vec::new(), next: 0 }
+    }
+
+    /// Works until there is nothing left, or nobody left to do it.
+    pub(super) fn run<'s>(&mut self, scope: &'s Scope<'s, 'a>, rtt: Duration)
+    where
+        'a: 's,
+    {
+        match self.copying.options.lanes {
+            Lanes::Fixed(lanes) => {
+                let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+                let shape = Shape::fixed(lanes.get(), u32::try_from(cores).unwrap_or(u32::MAX));
+                self.become_(scope, shape, lanes.get());
+                while self.goes_on(Duration::from_secs(1)) {}
+            }
+            Lanes::Auto => self.climb(scope, rtt),
+        }
+    }
+
+    /// Adds lanes for as long as that makes all of them faster together.
+    fn climb<'s>(&mut self, scope: &'s Scope<'s, 'a>, rtt: Duration)
+    where
+        'a: 's,
+    {
+        let mut climb = Climb::new();
+        let mut shape = Shape::FIRST;
+        self.become_(scope, shape, shape.lanes());
+        let look = (rtt * 4).clamp(LOOK, LONG_LOOK);
+        loop {
+            if !self.settles(rtt * 2) {
+                return;
+            }
+            let (before, at) = (self.copying.pace.load(Ordering::Relaxed), Instant::now());
+            if !self.goes_on(look) {
+                return;
+            }
+            let pace = self.copying.pace.load(Ordering::Relaxed) - before;
+            let rate = pace as f64 / at.elapsed().as_secs_f64();
+            if !self.copying.queue.has_more() {
+                continue;
+            }
+            self.heed_refusals(&mut climb, shape);
+            shape = climb.judge(shape, rate);
+            self.become_(scope, shape, shape.lanes());
+        }
+    }
+
+    /// Waits until new lanes are at work, and then for `rest`; false if it is over.
+    fn settles(&self, rest: Duration) -> bool {
+        while self.berths.iter().any(|berth| berth.state.is(STARTING)) {
+            if !self.goes_on(TICK) {
+                return false;
+            }
+        }
+        self.goes_on(rest)
+    }
+
+    /// Waits; false if nothing is left to do, or nobody to do it.
+    fn goes_on(&self, wait: Duration) -> bool {
+        let end = Instant::now() + wait;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if self.copying.queue.rest(left.min(TICK * 5)) {
+                return false;
+            }
+            let gone = |berth: &Berth| berth.state.is(GONE) || berth.state.is(REFUSED);
+            if self.berths.iter().all(gone) {
+                self.give_up();
+                return false;
+            }
+            if left.is_zero() {
+                return true;
+            }
+        }
+    }
+
+    /// All lanes are gone, and there is work left.
+    fn give_up(&self) {
+        if self.copying.queue.is_stopped() {
+            return;
+        }
+        let why = self.why.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.copying.tell(Failure { what: What::Host(self.host.to_owned()), why });
+        self.copying.queue.stop();
+    }
+
+    /// A session or connection that the server refused is a limit.
+    fn heed_refusals(&self, climb: &mut Climb, shape: Shape) {
+        let on = |connection: u32| {
+            self.berths.iter().filter(move |b| b.connection == connection && b.state.is(WORKING))
+        };
+        for refused in self.berths.iter().filter(|berth| berth.state.is(REFUSED)) {
+            match refused.connection {
+                0 => climb.channels_refused(u32::try_from(on(0).count()).unwrap_or(u32::MAX)),
+                _ => {
+                    let most = (0..shape.connections).filter(|c| on(*c).next().is_some()).count();
+                    climb.connections_refused(u32::try_from(most).unwrap_or(u32::MAX));
+                }
+            }
+        }
+    }
+
+    /// Starts lanes that are missing of `shape` and retires those beyond it.
+    fn become_<'s>(&mut self, scope: &'s Scope<'s, 'a>, shape: Shape, most: u32)
+    where
+        'a: 's,
+    {
+        let belongs = |b: &Berth| b.connection < shape.connections && b.channel < shape.channels;
+        for berth in self.berths.iter().filter(|berth| !belongs(berth)) {
+            berth.state.retire.store(true, Ordering::Relaxed);
+        }
+        self.berths.retain(|berth| belongs(berth) && !berth.state.is(REFUSED));
+        // First one of each connection, so that no connection has less than others by two.
+        for channel in 0..shape.channels {
+            for connection in 0..shape.connections {
+                let there = |b: &Berth| (b.connection, b.channel) == (connection, channel);
+                let full = u32::try_from(self.berths.len()).unwrap_or(u32::MAX) >= most;
+                if !full && !self.berths.iter().any(there) {
+                    self.launch(scope, connection, channel);
+                }
+            }
+        }
+    }
+
+    fn launch<'s>(&mut self, scope: &'s Scope<'s, 'a>, connection: u32, channel: u32)
+    where
+        'a: 's,
+    {
+        let Some(slot) = self.slots.get(connection as usize) else { return };
+        let state = Arc::new(State::default());
+        let id = LaneId(self.next);
+        self.next += 1;
+        let crew = Crew {
+            copying: self.copying,
+            route: self.route,
+            slot,
+            why: self.why,
+            host: self.host,
+            id,
+            state: Arc::clone(&state),
+            backoff: Backoff::default(),
+        };
+        self.berths.push(Berth { connection, channel, state });
+        let named = thread::Builder::new().name(format!("lane {}", id.0));
+        let started = named.spawn_scoped(scope, move || crew.run(connection, channel));
+        if let (Err(error), Some(berth)) = (started, self.berths.last()) {
+            berth.state.become_(GONE);
+            *self.why.lock().unwrap_or_else(PoisonError::into_inner) = error.to_string();
+        }
+    }
+}
+
+/// What keeps a lane going, on its thread.
+struct Crew<'a> {
+    copying: &'a Copying<'a>,
+    route: &'a Route,
+    slot: &'a Slot,
+    why: &'a Mutex<String>,
+    host: &'a str,
+    id: LaneId,
+    state: Arc<State>,
+    backoff: Backoff,
+}
+
+impl Crew<'_> {
+    fn run(mut self, connection: u32, channel: u32) {
+        while !self.copying.queue.rest(Duration::ZERO) {
+            match self.slot.open(self.route) {
+                Err(Trouble::Full) => return self.state.become_(REFUSED),
+                Err(Trouble::Never(why)) => return self.gone(why),
+                Err(Trouble::Later(why)) => {
+                    if !self.wait(why) {
+                        return;
+                    }
+                }
+                Ok(ends) => {
+                    self.open(connection, channel);
+                    let end = Lane::new(self.copying, self.id, ends, &self.state.retire).work();
+                    self.copying.lanes.fetch_sub(1, Ordering::Relaxed);
+                    let (why, worked) = match end {
+                        End::Over | End::Retired => break,
+                        End::Broken(why) => return self.gone(why),
+                        End::Lost { why, worked } => (why, worked),
+                    };
+                    if worked {
+                        self.backoff.succeeded();
+                    }
+                    if !self.wait(why) {
+                        return;
+                    }
+                }
+            }
+        }
+        self.copying.observer.observe(&Event::LaneClosed { lane: self.id });
+        self.state.become_(GONE);
+    }
+
+    fn open(&self, connection: u32, channel: u32) {
+        let lanes = self.copying.lanes.fetch_add(1, Ordering::Relaxed) + 1;
+        let lanes = u32::try_from(lanes).unwrap_or(u32::MAX);
+        {
+            let mut report = self.copying.report();
+            report.lanes = report.lanes.max(lanes);
+        }
+        self.state.become_(WORKING);
+        let (lane, host) = (self.id, self.host);
+        self.copying.observer.observe(&Event::LaneOpened { lane, host, connection, channel });
+    }
+
+    /// Waits before the next attempt; false if there is none.
+    fn wait(&mut self, why: String) -> bool {
+        let retry_in = self.backoff.next(chance());
+        self.copying.report().retries += 1;
+        let (lane, words) = (self.id, why.as_str());
+        self.copying.observer.observe(&Event::LaneFailed { lane, why: words, retry_in });
+        match retry_in {
+            None => {
+                self.gone(why);
+                false
+            }
+            // While others wait for it, a lane that starts again is at work.
+            Some(wait) => {
+                self.state.become_(WORKING);
+                !self.copying.queue.rest(wait) || {
+                    self.state.become_(GONE);
+                    false
+                }
+            }
+        }
+    }
+
+    fn gone(&self, why: String) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        self.state.become_(GONE);
+    }
+}

@@ -1,0 +1,231 @@
+//! Job: a file under way. Its ranges are shared by all lanes; whoever settles the last one puts
+//! it in place.
+
+use super::journal::Number;
+use super::queue::Entry;
+use super::ranges::Ranges;
+use super::side::Fault;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Least of a file that is worth a request to open it on another lane.
+const LEAST: u64 = 4 << 20;
+/// Most that one lane takes at once: it is lost to the others while that lane is slow.
+const MOST: u64 = 64 << 20;
+
+/// A piece of a file that a lane has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) range: Range<u64>,
+    /// It was moved by an earlier run: it is only compared.
+    pub(super) moved: bool,
+}
+
+/// Under which name a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// A part file's, until it is whole.
+    Part,
+    /// Its own, since that was asked for.
+    InPlace,
+    /// Its own, since it is a device or pipe: it has no attributes to be set.
+    Device,
+    /// Not at all: what is there is compared with the source (`--verify`).
+    Compare,
+}
+
+impl Way {
+    pub(super) fn is_in_place(self) -> bool {
+        self != Self::Part
+    }
+}
+
+/// What follows from giving a share up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// Others have work on it.
+    Going,
+    /// Every byte is there: the caller puts the file in place.
+    Whole,
+    /// Nobody works on it any more, and it has failed: the caller tells.
+    Failed,
+}
+
+/// A file under way.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) entry: Entry,
+    /// What is written: the part file, or the final name.
+    pub(super) part: Vec<u8>,
+    pub(super) way: Way,
+    /// The mode of the file that is replaced, which stays unless the source's is kept.
+    pub(super) mode: Option<u32>,
+    /// In the journal, if it is noted there.
+    pub(super) number: Option<Number>,
+    /// Shares end at multiples of it: the block that is hashed.
+    pub(super) block: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// To be moved; nobody has taken it.
+    todo: Ranges,
+    /// To be compared only; nobody has taken it.
+    check: Ranges,
+    /// Shares that lanes have.
+    out: usize,
+    fault: Option<Fault>,
+    over: bool,
+}
+
+impl Job {
+    /// `todo` is to be moved, `check` to be compared.
+    pub(super) fn new(entry: Entry, block: u64, todo: Ranges, check: Ranges) -> Self {
+        let state = State { todo, check, out: 0, fault: None, over: false };
+        let state = Mutex::new(state);
+        Self {
+            part: entry.to.clone(),
+            entry,
+            way: Way::Part,
+            mode: None,
+            number: None,
+            block,
+            state,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A share for one of `lanes`: large ones first, smaller ones towards the end, so that all
+    /// lanes end together.
+    pub(super) fn take(&self, lanes: usize) -> Option<Share> {
+        let mut state = self.lock();
+        if state.fault.is_some() {
+            return None;
+        }
+        let moved = state.todo.is_empty();
+        let from = if moved { &mut state.check } else { &mut state.todo };
+        let even = from.total() / (lanes.max(1) as u64 * 4);
+        let range = from.take(even.clamp(LEAST, MOST), self.block)?;
+        state.out += 1;
+        Some(Share { range, moved })
+    }
+
+    pub(super) fn has_more(&self) -> bool {
+        let state = self.lock();
+        state.fault.is_none() && state.todo.total() > LEAST
+    }
+
+    /// Whether anything is left to be taken.
+    pub(super) fn has_any(&self) -> bool {
+        let state = self.lock();
+        state.fault.is_none() && !(state.todo.is_empty() && state.check.is_empty())
+    }
+
+    /// Whether all of it was there, or failed, and somebody was told.
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().over
+    }
+
+    /// Whether there is nothing to take and nothing taken, from the start: an empty file, or one
+    /// that an earlier run has moved. Then the caller puts it in place.
+    pub(super) fn is_whole(&self) -> bool {
+        let mut state = self.lock();
+        state.over |= state.out == 0 && state.todo.is_empty() && state.check.is_empty();
+        state.over && state.fault.is_none()
+    }
+
+    /// A share is there.
+    pub(super) fn settle(&self) -> After {
+        self.end(|_| {})
+    }
+
+    /// A share that a lane could not do: others move `todo` and compare `check`.
+    pub(super) fn give_back(&self, todo: &Ranges, check: &Ranges) -> After {
+        self.end(|state| {
+            todo.iter().for_each(|range| state.todo.add(range.clone()));
+            check.iter().for_each(|range| state.check.add(range.clone()));
+        })
+    }
+
+    /// The file has failed, whatever else comes.
+    pub(super) fn fail(&self, fault: Fault) -> After {
+        self.end(|state| {
+            state.fault.get_or_insert(fault);
+        })
+    }
+
+    /// Why it failed.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.lock().fault.clone()
+    }
+
+    fn end(&self, how: impl FnOnce(&mut State)) -> After {
+        let mut state = self.lock();
+        how(&mut state);
+        state.out = state.out.saturating_sub(1);
+        let idle = state.out == 0 && !state.over;
+        let whole = state.todo.is_empty() && state.check.is_empty();
+        let after = match (&state.fault, idle) {
+            (Some(_), true) => After::Failed,
+            (None, true) if whole => After::Whole,
+            _ => After::Going,
+        };
+        state.over |= after != After::Going;
+        after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::queue::tests::entry;
+    use super::*;
+
+    fn job(size: u64, block: u64) -> Job {
+        Job::new(entry(b"x", size), block, Ranges::of(0..size), Ranges::default())
+    }
+
+    #[test]
+    fn shares_cover_the_file_once_and_get_smaller_towards_the_end() {
+        let job = job(1 << 30, 1000);
+        let mut all = Ranges::default();
+        let mut sizes = Vec::new();
+        while let Some(share) = job.take(8) {
+            assert_eq!(share.range.start % 1000, 0);
+            sizes.push(share.range.end - share.range.start);
+            all.add(share.range);
+        }
+        assert_eq!(all, Ranges::of(0..1 << 30));
+        assert_eq!(sizes.iter().sum::<u64>(), 1 << 30);
+        assert!(sizes[0] > 4 * sizes[sizes.len() - 2]);
+    }
+
+    #[test]
+    fn the_last_share_makes_it_whole_once() {
+        let job = job(9 << 20, 1 << 20);
+        let shares: Vec<_> = std::iter::from_fn(|| job.take(8)).collect();
+        assert_eq!(shares.len(), 3);
+        assert_eq!(job.settle(), After::Going);
+        assert_eq!(
+            job.give_back(&Ranges::of(shares[1].range.clone()), &Ranges::default()),
+            After::Going
+        );
+        assert_eq!(job.settle(), After::Going);
+        assert_eq!(job.take(8).unwrap(), shares[1]);
+        assert_eq!(job.settle(), After::Whole);
+    }
+
+    #[test]
+    fn f5_one_failed_write_fails_the_file_whatever_comes_later() {
+        let job = job(9 << 20, 1 << 20);
+        job.take(8).unwrap();
+        job.take(8).unwrap();
+        assert_eq!(job.fail(Fault::other("no")), After::Going);
+        assert!(job.take(8).is_none());
+        assert_eq!(job.settle(), After::Failed);
+        assert_eq!(job.fault().unwrap().to_string(), "no");
+    }
+}

@@ -1,0 +1,172 @@
+//! Finish: a file of which every byte is there gets its attributes by descriptor, reaches the disk
+//! and takes its name (R1), if its source is still what was copied (F9).
+
+use super::super::copying::Delayed;
+use super::super::job::{Job, Way};
+use super::super::meta::Setting;
+use super::super::queue::Entry;
+use super::super::side::{Answered, Ask, Fault, Told};
+use super::{At, FileId, Lane, Stage, What};
+use crate::observe::Outcome;
+use std::sync::Arc;
+
+impl Lane<'_> {
+    pub(super) fn finish(&mut self, id: FileId) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        let Stage::Job(job) = &file.stage else { return };
+        let job = Arc::clone(job);
+        if job.way == Way::Compare {
+            return self.compared(id);
+        }
+        let (source, target) = (file.source.take(), file.target.take());
+        file.waits += 1;
+        if let Some(source) = source {
+            if job.way != Way::Device {
+                self.ask_for(At::Source, Ask::Fstat(source.clone()), id, What::SourceSeen);
+            }
+            self.ask(At::Source, Ask::Close(source), id, What::Whatever);
+        }
+        if let Some(target) = target {
+            let device = job.way == Way::Device;
+            for setting in self.settings(&job).into_iter().filter(|_| !device) {
+                self.ask_for(At::Target, Ask::Set(target.clone(), setting), id, What::Set);
+            }
+            if !device {
+                self.ask_for(At::Target, Ask::Fstat(target.clone()), id, What::TargetSeen);
+            }
+            if self.copying.options.fsync && !device {
+                self.ask_for(At::Target, Ask::Sync(target.clone()), id, What::Set);
+            }
+            self.ask_for(At::Target, Ask::Close(target), id, What::Closed);
+        }
+        self.stepped_down(id);
+    }
+
+    /// What was there already is what it is to be (`--verify`).
+    fn compared(&mut self, id: FileId) {
+        if let Some(file) = self.leave(id) {
+            self.copying.finished(file.entry(), Outcome::Skipped, true);
+        }
+    }
+
+    /// The step's own wait is over.
+    fn stepped_down(&mut self, id: FileId) {
+        if let Some(file) = self.files.get_mut(&id) {
+            file.waits -= 1;
+            if file.waits == 0 {
+                self.finished_all(id);
+            }
+        }
+    }
+
+    /// In this order: a change of the owner takes set-id bits away, and times come last.
+    fn settings(&self, job: &Job) -> Vec<Setting> {
+        let source = &job.entry.meta;
+        let options = self.copying.options;
+        let all =
+            Setting::of(source, options.preserve, self.copying.privileged, self.copying.umask);
+        let whole = source.size > job.block || job.way == Way::InPlace;
+        let mode = match (options.preserve, job.mode) {
+            (false, Some(old)) => Some(old),
+            _ => all.mode,
+        };
+        let owner = Setting { owner: all.owner, ..Setting::default() };
+        let rest = Setting { size: whole.then_some(source.size), mode, owner: None, ..all };
+        [owner, rest].into_iter().filter(|setting| !setting.is_empty()).collect()
+    }
+
+    pub(super) fn finishing(&mut self, id: FileId, what: &What, answer: Answered) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        match (what, answer) {
+            (What::SourceSeen, Ok(Told::Meta(meta))) => file.seen.0 = Some(meta),
+            (What::TargetSeen, Ok(Told::Meta(meta))) => file.seen.1 = Some(meta),
+            (_, Err(fault)) => drop(file.fault.get_or_insert(fault)),
+            (_, Ok(_)) => {}
+        }
+        if file.waits == 0 {
+            self.finished_all(id);
+        }
+    }
+
+    /// Attributes are set, content is on the disk.
+    fn finished_all(&mut self, id: FileId) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        let Stage::Job(job) = &file.stage else { return };
+        let job = Arc::clone(job);
+        let same = file.seen.0.is_none_or(|now| now.identity() == job.entry.meta.identity());
+        let whole = file.seen.1.is_none_or(|part| part.size == job.entry.meta.size);
+        let fault = match file.fault.take() {
+            Some(fault) => Some(fault),
+            None if !same => Some(Fault::Changed("the source changed while it was copied")),
+            None if !whole => {
+                Some(Fault::other("the target has another size than what was written"))
+            }
+            None => None,
+        };
+        match fault {
+            Some(fault) => self.failed(id, fault),
+            None if job.way.is_in_place() => self.in_place(id),
+            None if self.copying.options.delay_updates => self.delay(id, &job),
+            None => self.place(id, &job.part, &job.entry),
+        }
+    }
+
+    /// Takes its name, in place of what has it.
+    pub(super) fn place(&mut self, id: FileId, part: &[u8], entry: &Entry) {
+        let (from, to) = (part.to_vec(), entry.to.clone());
+        if !self.ends.target.has().rename {
+            // Such a server renames over nothing.
+            self.ask(At::Target, Ask::Remove(to.clone()), id, What::Whatever);
+        }
+        if let Some(file) = self.files.get_mut(&id) {
+            file.placing = true;
+        }
+        self.ask_for(At::Target, Ask::Rename { from, to }, id, What::Placed);
+    }
+
+    pub(super) fn placed(&mut self, id: FileId, answer: Answered) {
+        match answer {
+            Ok(_) => self.in_place(id),
+            Err(fault) => self.failed(id, fault),
+        }
+    }
+
+    fn in_place(&mut self, id: FileId) {
+        let Some(file) = self.files.remove(&id) else { return };
+        let entry = file.entry();
+        if let Some(target) = file.seen.1 {
+            let ends = (entry.meta.identity(), target.identity());
+            self.copying.note(|journal| journal.finish(&entry.to, &ends.0, &ends.1));
+        }
+        self.worked = true;
+        self.copying.finished(entry, Outcome::Copied, file.verified);
+    }
+
+    /// Waits for its name until all others have come.
+    fn delay(&mut self, id: FileId, job: &Job) {
+        let Some(file) = self.files.remove(&id) else { return };
+        if let Some(number) = job.number {
+            self.copying.note(|journal| journal.ready(number));
+        }
+        let target = file.seen.1.map(|meta| meta.identity()).unwrap_or_default();
+        let (part, entry) = (job.part.clone(), job.entry.clone());
+        let delayed = Delayed { part, entry, target, verified: file.verified };
+        self.copying.late().delayed.push(delayed);
+        self.copying.queue.done();
+    }
+
+    /// What a source that changed is now: it is read once more (F9).
+    pub(super) fn restated(&mut self, id: FileId, answer: Answered) {
+        let Some(file) = self.files.remove(&id) else { return };
+        let Stage::New(entry) = file.stage else { return };
+        match answer {
+            Ok(Told::Meta(meta)) => {
+                let again = Entry { meta, reread: true, left: None, fresh: false, ..entry };
+                self.copying.report().retries += 1;
+                self.copying.queue.back(again);
+            }
+            Ok(_) => self.copying.failed(&entry, &Fault::Missing),
+            Err(fault) => self.copying.failed(&entry, &fault),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Open: a share of a file that another lane has begun.
+
+use super::super::job::{Job, Share, Way};
+use super::super::side::Ask;
+use super::span::Span;
+use super::{At, File, FileId, Lane, Stage, What};
+use std::sync::Arc;
+
+impl Lane<'_> {
+    /// A share of a file that is open somewhere, perhaps here.
+    pub(super) fn join(&mut self, job: &Arc<Job>, share: Share) {
+        let same = |file: &File| matches!(&file.stage, Stage::Job(own) if Arc::ptr_eq(own, job));
+        let known = self.files.iter().find(|(_, file)| same(file)).map(|(id, _)| *id);
+        match known {
+            Some(id) => self.add_span(id, share),
+            None => self.join_anew(job, share),
+        }
+        self.pump();
+    }
+
+    fn join_anew(&mut self, job: &Arc<Job>, share: Share) {
+        let id = self.add(File::new(Stage::Job(Arc::clone(job))));
+        self.add_span(id, share);
+        let open = match job.way {
+            Way::InPlace | Way::Device => Ask::Overwrite(job.part.clone()),
+            Way::Part | Way::Compare => Ask::Reopen(job.part.clone()),
+        };
+        self.ask_for(At::Source, Ask::Open(job.entry.from.clone()), id, What::SourceOpened);
+        self.ask_for(At::Target, open, id, What::TargetOpened);
+    }
+
+    fn add_span(&mut self, id: FileId, share: Share) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        file.next_span += 1;
+        file.spans.push(Span::new(file.next_span, share));
+        self.moving.push_back(id);
+    }
+
+    /// A share of a file that is open here; false if there is none left.
+    pub(super) fn take_share(&mut self, id: FileId) -> bool {
+        let Some(File { stage: Stage::Job(job), .. }) = self.files.get(&id) else { return false };
+        let Some(share) = job.take(self.copying.lanes()) else { return false };
+        self.add_span(id, share);
+        true
+    }
+}

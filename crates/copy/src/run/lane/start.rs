@@ -1,0 +1,313 @@
+//! Start: a file from the queue. Is something there already, then open both ends, then share.
+
+use super::super::job::{Job, Way};
+use super::super::journal::{Number, Part};
+use super::super::local;
+use super::super::meta::{Kind, Meta};
+use super::super::names;
+use super::super::queue::{Entry, Left};
+use super::super::ranges::Ranges;
+use super::super::side::{Answered, Ask, Fault, Open, Side, Told};
+use super::{At, File, FileId, Lane, Stage, What};
+use crate::observe::{Act, Event, Outcome};
+use sftp::codec::SparseMap;
+use std::sync::Arc;
+
+impl Lane<'_> {
+    pub(super) fn start(&mut self, entry: Entry) {
+        let to = entry.to.clone();
+        let unknown = entry.fresh && !entry.has_been_placed();
+        let id = self.add(File::new(Stage::New(entry)));
+        if unknown || self.is_test() {
+            return self.looked(id, Err(Fault::Missing));
+        }
+        self.ask_for(At::Target, Ask::Lstat(to), id, What::Looked);
+    }
+
+    /// What stands under the target's name decides.
+    pub(super) fn looked(&mut self, id: FileId, answer: Answered) {
+        let old = match answer {
+            Ok(Told::Meta(meta)) => Some(meta),
+            Err(Fault::Missing) => None,
+            Err(fault) => return self.fail(id, fault),
+            Ok(_) => return self.fail(id, Fault::other("no attributes")),
+        };
+        if let Some(file) = self.files.get_mut(&id) {
+            file.old = old;
+        }
+        let Some(file) = self.files.get(&id) else { return };
+        let entry = file.entry();
+        if old.is_some_and(|old| old.kind == Kind::Directory) {
+            return self.fail(id, Fault::other("there is a directory of that name"));
+        }
+        if let Some(outcome) = old.and_then(|old| self.judge(entry, &old)) {
+            return self.there(id, outcome);
+        }
+        if self.copying.options.dry_run {
+            return self.would(id);
+        }
+        let compare = old.is_some_and(|old| self.is_to_be_compared(entry, &old));
+        if let Some(file) = self.files.get_mut(&id) {
+            file.compare = compare;
+        }
+        let Some(file) = self.files.get(&id) else { return };
+        let entry = file.entry();
+        match entry.meta.kind {
+            Kind::Symlink => self.read_link(id),
+            _ => self.open_both(id),
+        }
+    }
+
+    /// Whether what stands there is what is to be there.
+    fn judge(&self, entry: &Entry, old: &Meta) -> Option<Outcome> {
+        let placed = entry.left.as_ref().and_then(|left| left.placed);
+        if placed.is_some_and(|placed| placed == old.identity()) {
+            return Some(Outcome::Copied);
+        }
+        let skip = old.kind == entry.meta.kind && self.copying.is_there(entry, old);
+        (skip && !self.copying.options.verify).then_some(Outcome::Skipped)
+    }
+
+    /// With `--verify` content counts: what has the right size is compared, not believed and not
+    /// copied again.
+    fn is_to_be_compared(&self, entry: &Entry, old: &Meta) -> bool {
+        let options = self.copying.options;
+        let plain = entry.meta.kind == Kind::File && old.kind == Kind::File;
+        let looks = !options.preserve || self.copying.is_there(entry, old);
+        options.verify && plain && looks && old.size == entry.meta.size && !entry.differs
+    }
+
+    fn there(&mut self, id: FileId, outcome: Outcome) {
+        let Some(file) = self.leave(id) else { return };
+        match self.copying.options.dry_run {
+            true => self.copying.would(file.entry(), Act::Skip),
+            false => self.copying.finished(file.entry(), outcome, false),
+        }
+    }
+
+    fn would(&mut self, id: FileId) {
+        let Some(file) = self.files.remove(&id) else { return };
+        let entry = file.entry();
+        let known = self.copying.journal.as_ref();
+        let resumed = known.and_then(|known| known.part(&entry.to, &entry.meta.identity()));
+        let act = match (entry.meta.kind, &file.old) {
+            (Kind::Symlink, _) => Act::Link,
+            _ if resumed.is_some() => Act::Resume,
+            (_, Some(_)) => Act::Replace,
+            (_, None) => Act::Create,
+        };
+        self.copying.would(entry, act);
+    }
+
+    fn way(&self, file: &File) -> Way {
+        match &file.stage {
+            Stage::Job(job) => job.way,
+            Stage::New(_) if self.is_test() => Way::Device,
+            Stage::New(_) if file.old.is_some_and(|old| old.kind == Kind::Special) => Way::Device,
+            Stage::New(_) if file.compare => Way::Compare,
+            Stage::New(_) if self.copying.options.inplace => Way::InPlace,
+            Stage::New(_) => Way::Part,
+        }
+    }
+
+    fn is_in_place(&self, file: &File) -> bool {
+        self.way(file).is_in_place()
+    }
+
+    /// Under what name the file is written.
+    fn writes_to(&self, file: &File) -> Vec<u8> {
+        match self.is_in_place(file) {
+            true => file.entry().to.clone(),
+            false => names::part_beside(&file.entry().to, &self.copying.id),
+        }
+    }
+
+    /// The part file, if there is one that may be removed.
+    pub(super) fn part_of(&self, file: &File) -> Option<Vec<u8>> {
+        (!self.is_in_place(file)).then(|| self.writes_to(file))
+    }
+
+    /// What an earlier attempt has left of it.
+    fn left(&self, file: &File) -> Option<Left> {
+        let entry = file.entry();
+        if self.is_in_place(file) {
+            return None;
+        }
+        if let Some(left) = &entry.left {
+            return Some(Left::clone(left));
+        }
+        let part = self.copying.journal.as_ref()?.part(&entry.to, &entry.meta.identity())?;
+        Some(Left { done: part.done.clone(), placed: None })
+    }
+
+    fn open_both(&mut self, id: FileId) {
+        let Some(file) = self.files.get(&id) else { return };
+        let (from, to) = (file.entry().from.clone(), self.writes_to(file));
+        let (path, size) = (file.entry().to.as_slice(), file.entry().meta.size);
+        self.copying.observer.observe(&Event::Started { path, size });
+        let open = match (self.is_in_place(file), self.left(file)) {
+            (true, _) if file.compare => Ask::Reopen(to),
+            (true, _) => Ask::Overwrite(to),
+            (false, Some(_)) => Ask::Reopen(to),
+            (false, None) => Ask::Create(to),
+        };
+        self.ask_for(At::Source, Ask::Open(from), id, What::SourceOpened);
+        self.ask_for(At::Target, open, id, What::TargetOpened);
+    }
+
+    pub(super) fn opened(&mut self, id: FileId, what: &What, answer: Answered) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        match (what, answer) {
+            (What::SourceOpened, Ok(Told::Open(open))) => file.source = Some(open),
+            (What::TargetOpened, Ok(Told::Open(open))) => file.target = Some(open),
+            (What::SourceOpened | What::TargetOpened, Ok(Told::Done)) => {}
+            (What::TargetOpened, Err(fault)) => return self.part_in_the_way(id, fault),
+            (What::Cleared, _) => {
+                let to = self.files.get(&id).map(|file| self.writes_to(file)).unwrap_or_default();
+                return self.ask_for(At::Target, Ask::Create(to), id, What::TargetOpened);
+            }
+            (What::Mapped, Ok(Told::Extended(map))) => file.data = mapped(&map),
+            (What::Mapped, _) => {}
+            (_, Err(fault)) => drop(file.fault.get_or_insert(fault)),
+            (_, Ok(_)) => drop(file.fault.get_or_insert(Fault::other("an answer of another kind"))),
+        }
+        self.opened_one(id);
+    }
+
+    fn opened_one(&mut self, id: FileId) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        if file.waits > 0 {
+            return;
+        }
+        if let Some(fault) = file.fault.take() {
+            return self.fail(id, fault);
+        }
+        if matches!(file.stage, Stage::Job(_)) {
+            self.moving.push_back(id);
+            return self.pump();
+        }
+        if !self.asks_for_holes(id) {
+            self.share(id);
+        }
+    }
+
+    /// A part file that cannot be made, or gone on with: a run that broke off may have left one,
+    /// or somebody has removed it. Once, it is made anew.
+    fn part_in_the_way(&mut self, id: FileId, fault: Fault) {
+        let Some(file) = self.files.get(&id) else { return };
+        if file.compare {
+            // It cannot be read: then it is replaced.
+            return self.failed(id, Fault::Differs);
+        }
+        let again = !file.cleared
+            && !self.is_in_place(file)
+            && matches!((&file.stage, &fault), (Stage::New(_), Fault::Missing | Fault::Other(_)));
+        let part = self.writes_to(file);
+        let Some(file) = self.files.get_mut(&id) else { return };
+        if !again {
+            file.fault.get_or_insert(fault);
+            return self.opened_one(id);
+        }
+        file.cleared = true;
+        self.ask_for(At::Target, Ask::Remove(part), id, What::Cleared);
+    }
+
+    /// Where a source that may have holes has data: known at once here, asked for elsewhere.
+    fn asks_for_holes(&mut self, id: FileId) -> bool {
+        let Some(file) = self.files.get_mut(&id) else { return false };
+        let size = file.entry().meta.size;
+        if file.data.is_some() || size <= self.block || self.copying.options.test.is_some() {
+            return false;
+        }
+        match (&self.ends.source, &file.source) {
+            (Side::Here, Some(Open::Local(source))) if file.entry().meta.sparse => {
+                file.data = local::data(source, size).ok().map(|data| data.into_iter().collect());
+                false
+            }
+            (Side::There(there), Some(open)) if there.has().sparse_map => {
+                file.data = Some(Ranges::of(0..size));
+                let ask = Ask::SparseMap { open: open.clone(), offset: 0 };
+                self.ask_for(At::Source, ask, id, What::Mapped);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Both ends are open: the file is for all lanes, this one begins.
+    fn share(&mut self, id: FileId) {
+        let Some(file) = self.files.get(&id) else { return };
+        let Stage::New(entry) = &file.stage else { return };
+        let left = self.left(file).filter(|_| !file.cleared).unwrap_or_default();
+        let size = self.copying.options.test.unwrap_or(entry.meta.size);
+        let all = Ranges::of(0..size);
+        // Of a file that is compared, holes count too: they may be none at the other end.
+        let data = file.data.clone().filter(|_| !file.compare).unwrap_or_else(|| all.clone());
+        self.copying.spared(all.without(&data).total());
+        let done = data.both(&left.done);
+        let (todo, check) = self.apart(data, &done, file.compare);
+        if check.is_empty() && !file.compare {
+            self.copying.spared(done.total().saturating_sub(todo.both(&done).total()));
+        }
+        let number = self.noted(file, size, &done);
+        let mode = file.old.filter(|old| old.kind == Kind::File).map(|old| old.mode);
+        let (part, way) = (self.writes_to(file), self.way(file));
+        let mut job = Job::new(entry.clone(), self.block, todo, check);
+        (job.part, job.way, job.mode, job.number) = (part, way, mode, number);
+        let job = Arc::new(job);
+        if let Some(file) = self.files.get_mut(&id) {
+            file.stage = Stage::Job(Arc::clone(&job));
+        }
+        if job.is_whole() {
+            if let Some(file) = self.files.get_mut(&id) {
+                // Of nothing both ends have the same.
+                file.verified = size == 0 && self.proof.is_some();
+            }
+            return self.finish(id);
+        }
+        self.take_share(id);
+        if job.has_any() {
+            self.copying.queue.share(&job);
+        }
+        self.pump();
+    }
+
+    /// What is moved and what is only compared, of `data` of which `done` was moved before.
+    fn apart(&self, data: Ranges, done: &Ranges, compare: bool) -> (Ranges, Ranges) {
+        let todo = data.without(done);
+        match &self.proof {
+            Some(_) if compare => (Ranges::default(), data),
+            None => (todo, Ranges::default()),
+            Some(proof) if proof.can_check_later(&self.ends.source) => (todo, done.clone()),
+            Some(_) => (data, Ranges::default()),
+        }
+    }
+
+    /// Large files, and those that wait for their names, are noted when they begin.
+    fn noted(&self, file: &File, size: u64, done: &Ranges) -> Option<Number> {
+        let entry = file.entry();
+        let worth = size > self.block || self.copying.options.delay_updates;
+        if !worth || self.is_in_place(file) {
+            return None;
+        }
+        let part = Part { source: entry.meta.identity(), done: done.clone(), ready: false };
+        self.copying.journal.as_ref()?.begin(&entry.to, &part).ok()
+    }
+}
+
+/// Parts with data, as the server told. If there may be more than it told, all of it counts.
+fn mapped(map: &[u8]) -> Option<Ranges> {
+    let map = SparseMap::parse(map).ok()?;
+    if map.data.len() >= SparseMap::MOST {
+        return None;
+    }
+    let ranges = map.data.iter().map(|&(start, len)| Some(start..start.checked_add(len)?));
+    let data: Ranges = ranges.collect::<Option<Vec<_>>>()?.into_iter().collect();
+    Some(data.both(&Ranges::of(0..map.size)))
+}
+
+impl Entry {
+    fn has_been_placed(&self) -> bool {
+        self.left.as_ref().is_some_and(|left| left.placed.is_some())
+    }
+}

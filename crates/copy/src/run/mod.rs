@@ -1,0 +1,153 @@
+//! Run: the copy itself.
+//!
+//! ```text
+//! plan      hosts, roots, names                        then, all at the same time:
+//! walk      scan thread: sources -> queue, directories made          (control: its channel)
+//! lane      one thread per channel: queue -> bytes under way -> files in place
+//! fleet     this thread: lanes replaced, added, retired              (climb, retry, route)
+//! late      at the end: links, held back names, directories' times
+//! ```
+//! `side` makes this host and others look the same to a lane, so uploads, downloads, copies from
+//! one server to another and at home are one code. `job` is a file shared by lanes, `ranges` which
+//! bytes of it; `journal` is what the next run knows.
+
+mod climb;
+mod control;
+mod copying;
+mod fleet;
+mod glob;
+mod job;
+mod journal;
+mod lane;
+mod late;
+mod local;
+mod meta;
+mod names;
+mod plan;
+mod queue;
+mod ranges;
+mod retry;
+mod route;
+mod side;
+mod walk;
+
+use crate::bwlimit::Limiter;
+use crate::observe::Observer;
+use crate::options::{Options, Place};
+use crate::report::{Failure, Report, What};
+use control::Control;
+use copying::{Copying, Late};
+use fleet::Fleet;
+use plan::{Failed, Leg};
+use route::Slot;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+use walk::Walk;
+
+/// Connections that a copy may have.
+const SLOTS: usize = 8;
+
+/// Copies, and says what became of it. Journals are kept in `$XDG_STATE_HOME/longhaul`, or
+/// `~/.local/state/longhaul`.
+pub fn run(options: &Options, observer: &dyn Observer) -> Report {
+    run_with_state(options, observer, journal::directory().as_deref())
+}
+
+/// The same with journals in `state`; without it nothing is remembered.
+pub fn run_with_state(options: &Options, observer: &dyn Observer, state: Option<&Path>) -> Report {
+    let started = Instant::now();
+    let mut hosts = plan::Hosts::new(state);
+    let mut total = Report::default();
+    for sources in plan::legs(&options.sources) {
+        let report = Mutex::new(std::mem::take(&mut total));
+        let slots: Vec<Slot> = (0..SLOTS).map(|_| Slot::default()).collect();
+        let failed = leg(options, observer, &mut hosts, (sources, &slots), &report);
+        total = report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(failure) = failed {
+            observer.observe(&crate::Event::Failed(&failure));
+            total.failures.push(failure);
+        }
+    }
+    total.elapsed = started.elapsed();
+    total
+}
+
+/// All sources on one host.
+fn leg(
+    options: &Options,
+    observer: &dyn Observer,
+    hosts: &mut plan::Hosts<'_>,
+    (sources, slots): (&[Place], &[Slot]),
+    report: &Mutex<Report>,
+) -> Option<Failure> {
+    let [first, ..] = slots else { return None };
+    let mut leg = match Leg::new(options, hosts, sources, first) {
+        Ok(leg) => leg,
+        Err(Failed { what, why }) => return Some(Failure { what, why }),
+    };
+    let roots = std::mem::take(&mut leg.roots);
+    let id = leg.journal.as_ref().map_or_else(random_id, journal::Journal::id);
+    let copying = Copying {
+        options,
+        observer,
+        queue: queue::Queue::default(),
+        journal: leg.journal.take(),
+        id,
+        limiter: options.bwlimit.map(Limiter::new),
+        umask: local::umask(),
+        privileged: rustix::process::geteuid().is_root(),
+        lanes: AtomicUsize::new(0),
+        pace: AtomicU64::new(0),
+        report: Mutex::new(std::mem::take(&mut *lock(report))),
+        late: Mutex::new(Late::default()),
+    };
+    leg.failures.drain(..).for_each(|failure| copying.tell(failure));
+    let failure = carry_out(&copying, &leg, roots, slots);
+    copying.report().connections += leg.route.connections.load(Ordering::Relaxed);
+    *lock(report) = std::mem::take(&mut *copying.report());
+    failure
+}
+
+fn lock(report: &Mutex<Report>) -> std::sync::MutexGuard<'_, Report> {
+    report.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Scans and copies, then does what comes last.
+fn carry_out(
+    copying: &Copying<'_>,
+    leg: &Leg,
+    roots: Vec<walk::Root>,
+    slots: &[Slot],
+) -> Option<Failure> {
+    let lost = |trouble: route::Trouble| {
+        Some(Failure { what: What::Host(leg.host.clone()), why: trouble.words() })
+    };
+    let first = slots.first()?;
+    let control = match Control::open(&leg.route, first) {
+        Ok(control) => control,
+        Err(trouble) => return lost(trouble),
+    };
+    let why = Mutex::new(String::new());
+    std::thread::scope(|scope| {
+        scope.spawn(move || Walk::new(copying, control).run(roots));
+        Fleet::new(copying, &leg.route, slots, (&leg.host, &why)).run(scope, leg.rtt);
+    });
+    if copying.options.dry_run || copying.late().is_empty() {
+        return None;
+    }
+    match Control::open(&leg.route, first) {
+        Ok(mut control) => late::run(copying, &mut control),
+        Err(trouble) => return lost(trouble),
+    }
+    None
+}
+
+/// For a run without a journal: nobody else's part files have it.
+fn random_id() -> String {
+    let mut bytes = [0; 4];
+    // Without randomness another run's part file of the same name is in the way, and is replaced.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    format!("{:08x}", u32::from_le_bytes(bytes))
+}

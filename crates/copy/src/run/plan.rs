@@ -1,0 +1,367 @@
+//! Plan: which host, which root, which names, as scp(1) means them; before anything is copied.
+
+use super::control::Control;
+use super::glob;
+use super::journal::{self, Journal};
+use super::lane::At;
+use super::local;
+use super::meta::{Kind, Meta};
+use super::names;
+use super::route::{End, Route, Slot};
+use super::side::{Ask, Fault, Told};
+use super::walk::Root;
+use crate::options::{Host, Options, Place, Remote, Way};
+use crate::report::{Failure, What};
+use login::Log;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
+
+/// Names that a pattern may stand for.
+const MANY: usize = 100_000;
+
+/// Why nothing can be copied.
+pub(super) struct Failed {
+    pub(super) what: What,
+    pub(super) why: String,
+}
+
+/// Hosts that are known already: a passphrase is asked once. And where journals are kept.
+pub(super) struct Hosts<'a> {
+    known: Vec<(Arc<Host>, remote::Host)>,
+    state: Option<&'a Path>,
+}
+
+impl<'a> Hosts<'a> {
+    pub(super) fn new(state: Option<&'a Path>) -> Self {
+        Self { known: Vec::new(), state }
+    }
+
+    fn get(&mut self, host: &Arc<Host>) -> std::io::Result<remote::Host> {
+        if let Some((_, known)) = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, host)) {
+            return Ok(known.clone());
+        }
+        let new = match &host.way {
+            Way::Ssh(conf) => {
+                let log = Log::new("lhscp", conf.log_level, None)?;
+                remote::Host::ssh(conf.as_ref().clone(), Arc::new(log))
+            }
+            Way::Program { program, args } => remote::Host::program(program, args.clone()),
+        };
+        self.known.push((Arc::clone(host), new.clone()));
+        Ok(new)
+    }
+}
+
+/// Sources that follow each other and are on the same host.
+pub(super) fn legs(sources: &[Place]) -> impl Iterator<Item = &[Place]> {
+    sources.chunk_by(|one, other| match (one.host(), other.host()) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    })
+}
+
+/// A copy from one host to one host.
+pub(super) struct Leg {
+    pub(super) route: Route,
+    pub(super) roots: Vec<Root>,
+    /// What is called by name when it is lost.
+    pub(super) host: String,
+    pub(super) journal: Option<Journal>,
+    /// Sources that are not there.
+    pub(super) failures: Vec<Failure>,
+    pub(super) rtt: Duration,
+}
+
+impl Leg {
+    pub(super) fn new(
+        options: &Options,
+        hosts: &mut Hosts<'_>,
+        sources: &[Place],
+        slot: &Slot,
+    ) -> Result<Self, Failed> {
+        let source = sources.first().and_then(Place::host);
+        let target = options.target.host();
+        let (end, root) = (end(hosts, source, End::Here)?, target_end(hosts, &options.target)?);
+        let within = source.zip(target).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
+        let connections = AtomicU32::new(0);
+        let route = Route { source: end, target: root, within, fsync: options.fsync, connections };
+        let host = source.or(target).map_or_else(String::new, |host| host.name.clone());
+        let (failures, rtt) = (Vec::new(), Duration::ZERO);
+        let mut leg = Self { route, roots: Vec::new(), host, journal: None, failures, rtt };
+        if options.test.is_some() {
+            leg.made_up(options);
+            return Ok(leg);
+        }
+        leg.look(options, sources, slot, hosts.state)?;
+        Ok(leg)
+    }
+
+    /// `-t`: nothing is read, nothing is written.
+    fn made_up(&mut self, options: &Options) {
+        let attrs = sftp::codec::Attrs { size: options.test, ..Default::default() };
+        let (from, to) = (b"/dev/zero".to_vec(), b"dev/null".to_vec());
+        if matches!(self.route.source, End::Here) {
+            self.route.source = End::Nowhere;
+        }
+        match &mut self.route.target {
+            End::There(_, root) => *root = b"/".to_vec(),
+            other => *other = End::Nowhere,
+        }
+        self.roots.push(Root { from, to, meta: Meta::remote(&attrs) });
+    }
+
+    /// What is where: one round trip for the target, one for each source.
+    fn look(
+        &mut self,
+        options: &Options,
+        sources: &[Place],
+        slot: &Slot,
+        state: Option<&Path>,
+    ) -> Result<(), Failed> {
+        let path = target_path(&options.target);
+        let lost = |host: &str, why: String| Failed { what: What::Host(host.to_owned()), why };
+        // Until its root is known, paths of a target stand for themselves.
+        let bare = match &self.route.target {
+            End::There(host, _) => End::There(host.clone(), Vec::new()),
+            _ => End::Here,
+        };
+        let below = std::mem::replace(&mut self.route.target, bare);
+        let (old, roots) = {
+            let mut control = Control::open(&self.route, slot)
+                .map_err(|trouble| lost(&self.host, trouble.words()))?;
+            let asked = Instant::now();
+            let old = stat(&mut control, At::Target, &path);
+            self.rtt = asked.elapsed();
+            let mut roots = Vec::new();
+            for source in sources {
+                self.failures.extend(find(&mut control, source, options, &mut roots));
+            }
+            (old, roots)
+        };
+        self.route.target = below;
+        let old = match old {
+            Ok(meta) => Some(meta),
+            Err(Fault::Missing) => None,
+            Err(fault) => return Err(Failed { what: What::Path(path), why: fault.to_string() }),
+        };
+        self.journal = state.and_then(|state| open_journal(options, sources, &path, state));
+        self.name(options, (&path, old), roots)
+    }
+
+    /// scp's rule: into a directory, or under the target's own name.
+    fn name(
+        &mut self,
+        options: &Options,
+        (path, old): (&[u8], Option<Meta>),
+        roots: Vec<(Vec<u8>, Meta)>,
+    ) -> Result<(), Failed> {
+        let is_directory = old.is_some_and(|old| old.kind == Kind::Directory);
+        let several = options.sources.len() > 1 || roots.len() > 1;
+        let failed = |why: &str| Failed { what: What::Path(path.to_vec()), why: why.to_owned() };
+        if (several || path.ends_with(b"/")) && !is_directory {
+            let one_tree = !several && roots.iter().all(|(_, meta)| meta.kind == Kind::Directory);
+            match old {
+                Some(_) => return Err(failed("Not a directory")),
+                None if !one_tree => return Err(failed("No such file or directory")),
+                None => {}
+            }
+        }
+        let journal = self.journal.as_ref();
+        let made_by_us = journal.is_some_and(Journal::made_target) && !several;
+        let inside = is_directory && !made_by_us;
+        let (root, name) = match inside {
+            true => (path.to_vec(), None),
+            false => {
+                let name = names::last(path).ok_or_else(|| failed("has no name"))?;
+                let trimmed = path.get(..path.iter().rposition(|b| *b != b'/').unwrap_or(0) + 1);
+                let parent = names::split(trimmed.unwrap_or(path)).0;
+                (parent.to_vec(), Some(name.to_vec()))
+            }
+        };
+        let trees = roots.iter().all(|(_, meta)| meta.kind == Kind::Directory);
+        let makes = name.is_some() && old.is_none() && trees && !options.dry_run;
+        if let Some(journal) = journal.filter(|_| makes) {
+            // The same command means the same, though its target is there by then.
+            let _ = journal.note_made_target();
+        }
+        match &mut self.route.target {
+            End::There(_, at) | End::Below(at) => *at = root,
+            _ => {}
+        }
+        for (from, meta) in roots {
+            let to = match (&name, &options.list, inside) {
+                (_, Some(_), true) => Vec::new(),
+                (Some(name), ..) => name.clone(),
+                (None, ..) => names::last(&from).unwrap_or_default().to_vec(),
+            };
+            self.roots.push(Root { from, to, meta });
+        }
+        Ok(())
+    }
+}
+
+fn end(hosts: &mut Hosts<'_>, host: Option<&Arc<Host>>, here: End) -> Result<End, Failed> {
+    let Some(host) = host else { return Ok(here) };
+    let found = hosts
+        .get(host)
+        .map_err(|error| Failed { what: What::Host(host.name.clone()), why: error.to_string() })?;
+    Ok(End::There(found, Vec::new()))
+}
+
+fn target_end(hosts: &mut Hosts<'_>, target: &Place) -> Result<End, Failed> {
+    end(hosts, target.host(), End::Below(Vec::new()))
+}
+
+fn target_path(target: &Place) -> Vec<u8> {
+    match target {
+        Place::Local(path) => path.as_os_str().as_bytes().to_vec(),
+        Place::Remote(remote) => remote_path(&remote.path),
+    }
+}
+
+/// Servers start at home: `~/x` is `x`. Empty is where they start.
+fn remote_path(path: &[u8]) -> Vec<u8> {
+    match path {
+        b"" | b"~" | b"~/" => b".".to_vec(),
+        [b'~', b'/', rest @ ..] => rest.to_vec(),
+        path => path.to_vec(),
+    }
+}
+
+fn stat(control: &mut Control<'_>, at: At, path: &[u8]) -> Result<Meta, Fault> {
+    match control.call(at, Ask::Stat(path.to_vec()))? {
+        Told::Meta(meta) => Ok(meta),
+        _ => Err(Fault::Missing),
+    }
+}
+
+/// Finds a source, all that a pattern stands for; what is missing is told.
+fn find(
+    control: &mut Control<'_>,
+    source: &Place,
+    _: &Options,
+    roots: &mut Vec<(Vec<u8>, Meta)>,
+) -> Option<Failure> {
+    let failed = |path: &[u8], why: String| Some(Failure { what: What::Path(path.to_vec()), why });
+    let paths = match source {
+        Place::Local(path) => vec![path.as_os_str().as_bytes().to_vec()],
+        Place::Remote(Remote { path, .. }) => match glob::is_pattern(path) {
+            false => vec![remote_path(&glob::unescaped(path))],
+            true => match expand(control, &remote_path(path)) {
+                Ok(found) if found.is_empty() => {
+                    return failed(path, Fault::Missing.to_string());
+                }
+                Ok(found) => found,
+                Err(fault) => return failed(path, fault.to_string()),
+            },
+        },
+    };
+    for path in paths {
+        match stat(control, At::Source, &path) {
+            Ok(meta) => roots.push((path, meta)),
+            Err(fault) => return failed(&path, fault.to_string()),
+        }
+    }
+    None
+}
+
+/// Every name that a pattern stands for. F1: they are names of the directory that was asked for,
+/// one component each.
+fn expand(control: &mut Control<'_>, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+    let (base, parts) = glob::split(pattern);
+    let mut found = vec![base];
+    for (at, part) in parts.iter().enumerate() {
+        let mut next = Vec::new();
+        for directory in found {
+            match glob::is_pattern(part) {
+                false => next.push(names::join(&directory, &glob::unescaped(part))),
+                true => match list(control, &directory) {
+                    Ok(names) => {
+                        let good = names.into_iter().filter(|name| glob::matches(part, name));
+                        next.extend(good.map(|name| names::join(&directory, &name)));
+                    }
+                    Err(fault) if at == 0 => return Err(fault),
+                    // Not everything that matched so far is a directory.
+                    Err(_) => {}
+                },
+            }
+        }
+        found = next;
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn list(control: &mut Control<'_>, directory: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+    let at = if directory.is_empty() { b"." } else { directory };
+    let Told::Open(open) = control.call(At::Source, Ask::Opendir(at.to_vec()))? else {
+        return Err(Fault::Missing);
+    };
+    let (mut listing, mut found) = (names::Listing::default(), Vec::new());
+    loop {
+        match control.call(At::Source, Ask::Readdir(open.clone())) {
+            Ok(Told::Names(names)) => {
+                for name in names {
+                    let admit = listing.admit(&name.name);
+                    if admit.map_err(|bad| Fault::other(bad.to_string()))? {
+                        found.push(name.name);
+                    }
+                }
+            }
+            Err(Fault::End) => break,
+            Err(fault) => return Err(fault),
+            Ok(_) => break,
+        }
+        if found.len() > MANY {
+            return Err(Fault::other("the pattern stands for too many names"));
+        }
+    }
+    let _ = control.call(At::Source, Ask::Close(open));
+    Ok(found)
+}
+
+/// The journal of this very copy; without one it works all the same.
+fn open_journal(
+    options: &Options,
+    sources: &[Place],
+    target: &[u8],
+    state: &Path,
+) -> Option<Journal> {
+    if options.dry_run && !state.exists() {
+        return None;
+    }
+    let mut ends: Vec<Vec<u8>> = sources.iter().map(called).collect();
+    ends.push(match &options.target {
+        Place::Local(_) => absolute(target),
+        place => called(place),
+    });
+    let ends: Vec<&[u8]> = ends.iter().map(Vec::as_slice).collect();
+    let boot = if options.target.host().is_none() { journal::boot() } else { Vec::new() };
+    Journal::open(state, &ends, &boot).ok().flatten()
+}
+
+/// What a place is called whatever directory the command is given in.
+fn called(place: &Place) -> Vec<u8> {
+    match place {
+        Place::Local(path) => absolute(path.as_os_str().as_bytes()),
+        Place::Remote(Remote { host, path }) => {
+            let way = match &host.way {
+                Way::Ssh(conf) => format!("{}@{}:{}:", conf.user, conf.host_name, conf.port),
+                Way::Program { program, .. } => {
+                    let from = std::env::current_dir().unwrap_or_default();
+                    format!("{}:{}:{}:", host.name, program.display(), from.display())
+                }
+            };
+            [way.as_bytes(), &remote_path(path)].concat()
+        }
+    }
+}
+
+fn absolute(path: &[u8]) -> Vec<u8> {
+    let absolute = std::path::absolute(Path::new(local::path(path)));
+    absolute.map_or_else(|_| path.to_vec(), |path| path.into_os_string().into_vec())
+}

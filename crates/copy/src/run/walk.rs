@@ -1,0 +1,439 @@
+//! Walk: scans the sources while lanes already work, and makes the directories of the target.
+//!
+//! ```text
+//! directory   made at the target -> listed at the source -> its names
+//! name        F1 -> filter -> directory, link, special, file -> shard -> queue
+//! ```
+//! Directories are under way together: a wide tree costs a few round trips, not some for each.
+//! A target directory that this run made has nothing in it, so its files need not be looked for.
+
+use super::control::Control;
+use super::copying::Copying;
+use super::lane::At;
+use super::local::{self, WORKABLE};
+use super::meta::{Kind, Meta};
+use super::names::{self, Listing};
+use super::queue::Entry;
+use super::side::{Answered, Ask, Fault, Open, Told};
+use crate::observe::{Act, Event};
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+
+/// Directories inside each other: an endless tree ends somewhere.
+const DEEPEST: usize = 256;
+/// Names found between two reports of how many.
+const REPORT: u64 = 256;
+
+/// A source that was looked at, and what it is to be called.
+pub(super) struct Root {
+    pub(super) from: Vec<u8>,
+    pub(super) to: Vec<u8>,
+    pub(super) meta: Meta,
+}
+
+/// A directory under way.
+struct Directory {
+    from: Vec<u8>,
+    to: Vec<u8>,
+    /// Bytes of `to` before what is below the source.
+    above: usize,
+    depth: usize,
+    meta: Meta,
+    /// Nothing is in it at the target.
+    fresh: bool,
+    listing: Listing,
+    /// Of the source, while it is listed.
+    open: Option<Open>,
+    /// The listing started again on a new connection: names come again.
+    again: bool,
+}
+
+/// What an answer is for.
+enum Step {
+    Made(Directory),
+    There(Directory),
+    Opened(Directory),
+    Listed(Directory),
+    Followed { from: Vec<u8>, to: Vec<u8>, above: usize, depth: usize, fresh: bool },
+    Closed,
+}
+
+pub(super) struct Walk<'c, 'a> {
+    copying: &'c Copying<'a>,
+    control: Control<'c>,
+    steps: HashMap<u64, Step>,
+    /// Directories that nothing was asked for yet, the last found first: memory is bounded by
+    /// depth times width.
+    waiting: Vec<Directory>,
+    /// First names of files that have several.
+    nodes: HashMap<(u64, u64), Vec<u8>>,
+    found: (u64, u64),
+}
+
+impl<'c, 'a> Walk<'c, 'a> {
+    pub(super) fn new(copying: &'c Copying<'a>, control: Control<'c>) -> Self {
+        Self {
+            copying,
+            control,
+            steps: HashMap::new(),
+            waiting: Vec::new(),
+            nodes: HashMap::new(),
+            found: (0, 0),
+        }
+    }
+
+    /// All of it, then the queue knows that no more will come.
+    pub(super) fn run(mut self, roots: Vec<Root>) {
+        for root in roots {
+            self.root(root);
+            self.go();
+        }
+        self.tell_found();
+        self.copying.observer.observe(&Event::Scanned);
+        self.copying.queue.scanned();
+    }
+
+    fn root(&mut self, root: Root) {
+        let Root { from, to, meta } = root;
+        let above = to.len();
+        match (meta.kind, &self.copying.options.list) {
+            (Kind::Directory, Some(_)) => self.listed_names(&from, &to, &meta),
+            (Kind::Directory, None) if self.copying.options.recursive => {
+                self.directory(from, to, above, 0, meta, false);
+            }
+            (Kind::Directory, None) => self.fault(&from, "not a regular file"),
+            _ => self.file(from, to, meta, false),
+        }
+    }
+
+    /// Asks and answers until no directory is left.
+    fn go(&mut self) {
+        loop {
+            while self.control.has_room()
+                && let Some(directory) = self.waiting.pop()
+            {
+                self.make(directory);
+            }
+            let Some((token, answer)) = self.control.answer() else {
+                if self.waiting.is_empty() {
+                    return;
+                }
+                continue;
+            };
+            if let Some(step) = self.steps.remove(&token) {
+                self.step(step, answer);
+            }
+            if self.copying.queue.is_stopped() {
+                return;
+            }
+        }
+    }
+
+    fn ask(&mut self, at: At, ask: Ask, step: Step) {
+        let token = self.control.ask(at, ask);
+        self.steps.insert(token, step);
+    }
+
+    fn directory(
+        &mut self,
+        from: Vec<u8>,
+        to: Vec<u8>,
+        above: usize,
+        depth: usize,
+        meta: Meta,
+        fresh: bool,
+    ) {
+        if depth > DEEPEST {
+            return self.fault(&from, "directories too deep inside each other");
+        }
+        let listing = Listing::default();
+        let (open, again) = (None, false);
+        self.waiting.push(Directory { from, to, above, depth, meta, fresh, listing, open, again });
+    }
+
+    fn make(&mut self, directory: Directory) {
+        let to = directory.to.clone();
+        if to.is_empty() {
+            // The root itself, which is there.
+            return self.list(Directory { fresh: false, ..directory });
+        }
+        if self.copying.options.dry_run {
+            let (act, path) = (Act::MakeDirectory, to.as_slice());
+            return match directory.fresh {
+                true => {
+                    self.copying.observer.observe(&Event::Would { act, path, size: 0 });
+                    self.list(directory);
+                }
+                false => self.ask(At::Target, Ask::Lstat(to), Step::There(directory)),
+            };
+        }
+        let mode = (directory.meta.mode & 0o777 & !self.copying.umask) | WORKABLE;
+        self.ask(At::Target, Ask::Mkdir(to, mode), Step::Made(directory));
+    }
+
+    fn step(&mut self, step: Step, answer: Answered) {
+        match (step, answer) {
+            (Step::Made(mut directory), Ok(_)) => {
+                directory.fresh = true;
+                self.copying.report().directories += 1;
+                self.list(directory);
+            }
+            (Step::Made(directory), Err(_)) => {
+                let to = directory.to.clone();
+                // F2: only what the user named may be a link to a directory.
+                let ask = if directory.depth == 0 { Ask::Stat(to) } else { Ask::Lstat(to) };
+                self.ask(At::Target, ask, Step::There(directory));
+            }
+            (Step::There(mut directory), Ok(Told::Meta(meta))) if meta.kind == Kind::Directory => {
+                directory.fresh = false;
+                self.list(directory);
+            }
+            (Step::There(directory), Err(Fault::Missing)) if self.copying.options.dry_run => {
+                self.make(Directory { fresh: true, ..directory });
+            }
+            (Step::There(directory), Ok(_)) => {
+                self.fault(&directory.to, "is in the way: not a directory");
+            }
+            (Step::There(directory), Err(Fault::Missing)) => {
+                self.fault(&directory.to, "the directory cannot be made");
+            }
+            (Step::There(directory), Err(fault)) => self.copying.fault(&directory.to, &fault),
+            (Step::Opened(mut directory), Ok(Told::Open(open))) => {
+                directory.open = Some(open);
+                self.more(directory);
+            }
+            (Step::Listed(directory), Ok(Told::Names(names))) => self.names(directory, names),
+            (Step::Listed(directory), Err(Fault::End)) => self.close(directory),
+            // The connection broke: from the start, without what was seen.
+            (Step::Listed(directory), Err(Fault::Lost(_))) if !directory.again => {
+                self.list(Directory { again: true, open: None, ..directory });
+            }
+            (Step::Opened(directory) | Step::Listed(directory), other) => {
+                let fault =
+                    other.err().unwrap_or_else(|| Fault::other("an answer of another kind"));
+                self.copying.fault(&directory.from, &fault);
+            }
+            (Step::Followed { from, to, above, depth, fresh }, Ok(Told::Meta(meta))) => {
+                self.known(from, to, above, depth, meta, fresh);
+            }
+            (Step::Followed { from, .. }, answer) => {
+                self.copying.fault(&from, &answer.err().unwrap_or(Fault::Missing));
+            }
+            (Step::Closed, _) => {}
+        }
+    }
+
+    /// Lists the source's directory: here at once, elsewhere some names at a time.
+    fn list(&mut self, directory: Directory) {
+        let late = self.copying.options.preserve || directory.fresh;
+        if late && !directory.again && !self.copying.options.dry_run {
+            let noted = (directory.to.clone(), directory.meta);
+            self.copying.late().directories.push(noted);
+        }
+        if self.control.ends.source.is_remote() {
+            let from = directory.from.clone();
+            return self.ask(At::Source, Ask::Opendir(from), Step::Opened(directory));
+        }
+        let mut directory = directory;
+        match std::fs::read_dir(local::path(&directory.from)) {
+            Err(error) => self.copying.fault(&directory.from, &Fault::from(error)),
+            Ok(names) => {
+                for name in names {
+                    match name {
+                        Ok(name) => self.local_name(&mut directory, name.file_name().as_bytes()),
+                        Err(error) => self.copying.fault(&directory.from, &Fault::from(error)),
+                    }
+                }
+            }
+        }
+    }
+
+    fn local_name(&mut self, directory: &mut Directory, name: &[u8]) {
+        let from = names::join(&directory.from, name);
+        match local::stat(&from, false) {
+            Ok(meta) => self.name(directory, name, meta),
+            Err(error) => self.copying.fault(&from, &Fault::from(error)),
+        }
+    }
+
+    fn more(&mut self, directory: Directory) {
+        match directory.open.clone() {
+            Some(open) => self.ask(At::Source, Ask::Readdir(open), Step::Listed(directory)),
+            None => self.copying.fault(&directory.from, &Fault::Missing),
+        }
+    }
+
+    fn close(&mut self, directory: Directory) {
+        if let Some(open) = directory.open {
+            self.ask(At::Source, Ask::Close(open), Step::Closed);
+        }
+    }
+
+    /// F1: what a server lists is one component each, and comes once.
+    fn names(&mut self, mut directory: Directory, names: Vec<sftp::codec::Name>) {
+        for name in names {
+            match directory.listing.admit(&name.name) {
+                Ok(true) => self.name(&mut directory, &name.name, Meta::remote(&name.attrs)),
+                Ok(false) => {}
+                Err(names::BadName::Twice) if directory.again => {}
+                Err(bad) => {
+                    // Nothing else that it says of this directory is believed.
+                    self.copying.fault(&directory.from, &Fault::other(bad.to_string()));
+                    return self.close(directory);
+                }
+            }
+        }
+        self.more(directory);
+    }
+
+    fn name(&mut self, directory: &mut Directory, name: &[u8], meta: Meta) {
+        let from = names::join(&directory.from, name);
+        let to = names::join(&directory.to, name);
+        let below = to.get(directory.above..).unwrap_or_default();
+        let below = below.strip_prefix(b"/").unwrap_or(below);
+        if !self.copying.options.filter.allows(below, meta.kind == Kind::Directory) {
+            return;
+        }
+        let Directory { above, depth, fresh, .. } = *directory;
+        if meta.kind != Kind::Symlink || self.copying.options.preserve {
+            return self.known(from, to, above, depth, meta, fresh);
+        }
+        // Followed, as scp does.
+        if self.control.ends.source.is_remote() {
+            let followed = Step::Followed { from: from.clone(), to, above, depth, fresh };
+            return self.ask(At::Source, Ask::Stat(from), followed);
+        }
+        match local::stat(&from, true) {
+            Ok(meta) => self.known(from, to, above, depth, meta, fresh),
+            Err(error) => self.copying.fault(&from, &Fault::from(error)),
+        }
+    }
+
+    fn known(
+        &mut self,
+        from: Vec<u8>,
+        to: Vec<u8>,
+        above: usize,
+        depth: usize,
+        meta: Meta,
+        fresh: bool,
+    ) {
+        match meta.kind {
+            Kind::Directory => self.directory(from, to, above, depth + 1, meta, fresh),
+            _ => {
+                let below = to.get(above..).unwrap_or_default();
+                let below = below.strip_prefix(b"/").unwrap_or(below);
+                let ours = |shard: crate::shard::Shard| shard.holds(below);
+                if self.copying.options.shard.is_none_or(ours) {
+                    self.file(from, to, meta, fresh);
+                }
+            }
+        }
+    }
+
+    fn file(&mut self, from: Vec<u8>, to: Vec<u8>, meta: Meta, fresh: bool) {
+        if meta.kind == Kind::Special {
+            return self.fault(&from, "not a regular file");
+        }
+        if let (true, Some(node), Kind::File) =
+            (self.copying.options.preserve && meta.links > 1, meta.node, meta.kind)
+        {
+            if let Some(first) = self.nodes.get(&node) {
+                let link = (first.clone(), to);
+                return self.copying.late().links.push(link);
+            }
+            self.nodes.insert(node, to.clone());
+        }
+        let size = if meta.kind == Kind::File { meta.size } else { 0 };
+        self.found = (self.found.0 + 1, self.found.1 + size);
+        if self.found.0 >= REPORT || self.found.1 > 64 << 20 {
+            self.tell_found();
+        }
+        let (reread, differs, left) = (false, false, None);
+        self.copying.queue.push(Entry { from, to, meta, fresh, reread, differs, left });
+    }
+
+    fn tell_found(&mut self) {
+        let (files, bytes) = std::mem::take(&mut self.found);
+        if files > 0 {
+            self.copying.observer.observe(&Event::Found { files, bytes });
+        }
+    }
+
+    fn fault(&self, path: &[u8], why: &str) {
+        self.copying.fault(path, &Fault::other(why));
+    }
+
+    /// `--files-from`: names below the one source, in the list's order, with the directories that
+    /// lead to them.
+    fn listed_names(&mut self, from: &[u8], to: &[u8], meta: &Meta) {
+        let Some(list) = &self.copying.options.list else { return };
+        let names = match list.open() {
+            Ok(names) => names,
+            Err(error) => return self.copying.fault(from, &Fault::from(error)),
+        };
+        let mut made = std::collections::HashSet::new();
+        self.make_listed(&mut made, to, meta);
+        for name in names {
+            match name {
+                Ok(name) => self.listed_name(&mut made, (from, to), &name),
+                Err(error) => return self.copying.fault(from, &Fault::from(error)),
+            }
+        }
+    }
+
+    fn listed_name(
+        &mut self,
+        made: &mut std::collections::HashSet<Vec<u8>>,
+        (root, target): (&[u8], &[u8]),
+        name: &[u8],
+    ) {
+        for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            let directory = name.get(..at).unwrap_or_default();
+            let to = names::join(target, directory);
+            if !made.contains(&to) {
+                match self.control.call(At::Source, Ask::Stat(names::join(root, directory))) {
+                    Ok(Told::Meta(meta)) => self.make_listed(made, &to, &meta),
+                    other => {
+                        let fault = other.err().unwrap_or(Fault::Missing);
+                        return self.copying.fault(name, &fault);
+                    }
+                }
+            }
+        }
+        let (from, to) = (names::join(root, name), names::join(target, name));
+        let ask = match self.copying.options.preserve {
+            true => Ask::Lstat(from.clone()),
+            false => Ask::Stat(from.clone()),
+        };
+        match self.control.call(At::Source, ask) {
+            Ok(Told::Meta(meta)) if meta.kind == Kind::Directory => {
+                if !self.copying.options.recursive {
+                    return self.make_listed(made, &to, &meta);
+                }
+                let above = target.len();
+                self.directory(from, to, above, 0, meta, false);
+                self.go();
+            }
+            Ok(Told::Meta(meta)) => self.known(from, to, target.len(), 0, meta, false),
+            other => self.copying.fault(name, &other.err().unwrap_or(Fault::Missing)),
+        }
+    }
+
+    fn make_listed(
+        &mut self,
+        made: &mut std::collections::HashSet<Vec<u8>>,
+        to: &[u8],
+        meta: &Meta,
+    ) {
+        if to.is_empty() || !made.insert(to.to_vec()) || self.copying.options.dry_run {
+            return;
+        }
+        let mode = (meta.mode & 0o777 & !self.copying.umask) | WORKABLE;
+        let fresh = self.control.call(At::Target, Ask::Mkdir(to.to_vec(), mode)).is_ok();
+        self.copying.report().directories += u64::from(fresh);
+        if fresh || self.copying.options.preserve {
+            self.copying.late().directories.push((to.to_vec(), *meta));
+        }
+    }
+}
