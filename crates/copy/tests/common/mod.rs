@@ -1,0 +1,169 @@
+//! What the copy's tests have in common: trees that are made and compared, and copies over an
+//! `sftp-server` on pipes.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use copy::filter::Filter;
+use copy::options::{Host, Lanes, Options, Place, Remote, Way};
+use copy::{Event, Observer, Report};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::num::NonZeroU32;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// Debian's; other systems have it elsewhere.
+pub(crate) const STOCK: &str = "/usr/lib/openssh/sftp-server";
+
+/// A directory with room for sources, targets and journals.
+pub(crate) struct Lab {
+    pub(crate) directory: tempfile::TempDir,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Copies with a journal of this lab's own.
+    pub(crate) fn copy(&self, options: &Options) -> Report {
+        self.watch(options, &())
+    }
+
+    pub(crate) fn watch(&self, options: &Options, observer: &dyn Observer) -> Report {
+        copy::run_with_state(options, observer, Some(&self.path("state")))
+    }
+
+    /// As [`Lab::copy`]; it must succeed.
+    pub(crate) fn good(&self, options: &Options) -> Report {
+        let report = self.copy(options);
+        assert_eq!(report.failures, [], "{report:?}");
+        report
+    }
+}
+
+/// A host that is this one, through a program.
+pub(crate) fn host(program: &str, args: &[&str]) -> Arc<Host> {
+    let args = args.iter().map(OsString::from).collect();
+    Arc::new(Host { name: "peer".to_owned(), way: Way::Program { program: program.into(), args } })
+}
+
+pub(crate) fn stock() -> Arc<Host> {
+    host(STOCK, &[])
+}
+
+pub(crate) fn there(host: &Arc<Host>, path: &Path) -> Place {
+    let path = path.as_os_str().as_bytes().to_vec();
+    Place::Remote(Remote { host: Arc::clone(host), path })
+}
+
+pub(crate) fn here(path: &Path) -> Place {
+    Place::Local(path.to_owned())
+}
+
+/// Recursive, two lanes, without fsync: tests wait for no disk.
+pub(crate) fn options(source: Place, target: Place) -> Options {
+    Options {
+        sources: vec![source],
+        target,
+        recursive: true,
+        preserve: false,
+        lanes: Lanes::Fixed(NonZeroU32::new(2).unwrap()),
+        verify: false,
+        inplace: false,
+        fsync: false,
+        delay_updates: false,
+        dry_run: false,
+        bwlimit: None,
+        filter: Filter::default(),
+        list: None,
+        shard: None,
+        test: None,
+    }
+}
+
+/// Bytes that do not repeat soon.
+pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// Some directories, empty, small, middling and large files, names of odd bytes.
+pub(crate) fn plant(root: &Path) {
+    fs::create_dir_all(root.join("a/b/c")).unwrap();
+    fs::create_dir_all(root.join("empty")).unwrap();
+    for (number, name) in ["x", "a/y", "a/b/z", "a/b/c/deep", "-rf", "sp ace\n"].iter().enumerate()
+    {
+        fs::write(root.join(name), noise(number as u64, 100 * number * number)).unwrap();
+    }
+    let odd = std::ffi::OsStr::from_bytes(b"\xff\xfe\x80");
+    fs::write(root.join(odd), "odd").unwrap();
+    fs::write(root.join("a/middling"), noise(7, 300_000)).unwrap();
+    fs::write(root.join("large"), noise(8, 9_000_001)).unwrap();
+    for number in 0..60 {
+        fs::write(root.join(format!("a/b/{number}")), noise(number, 50)).unwrap();
+    }
+}
+
+/// What a test compares: everything below `root`, by path.
+pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![root.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let meta = fs::symlink_metadata(&path).unwrap();
+        let what = if meta.is_dir() {
+            waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            "directory".to_owned()
+        } else if meta.is_symlink() {
+            format!("link to {:?}", fs::read_link(&path).unwrap())
+        } else {
+            let content = fs::read(&path).unwrap();
+            format!("{} bytes {}", content.len(), blake3::hash(&content))
+        };
+        found.insert(path.strip_prefix(root).unwrap().to_owned(), what);
+    }
+    found
+}
+
+/// The same with mode and modification time to the nanosecond (or to the second).
+pub(crate) fn exact(root: &Path, nanoseconds: bool) -> BTreeMap<PathBuf, String> {
+    let with = |(path, what): (PathBuf, String)| {
+        let meta = fs::symlink_metadata(root.join(&path)).unwrap();
+        let nanos = if nanoseconds { meta.mtime_nsec() } else { 0 };
+        let mode = if meta.is_symlink() { 0 } else { meta.mode() };
+        let what = format!("{what} {mode:o} {}.{nanos}", meta.mtime());
+        (path, what)
+    };
+    tree(root).into_iter().map(with).collect()
+}
+
+/// Part files below `root`.
+pub(crate) fn parts(root: &Path) -> Vec<PathBuf> {
+    let is_part = |path: &PathBuf| path.as_os_str().as_bytes().ends_with(b".part");
+    tree(root).into_keys().filter(is_part).collect()
+}
+
+/// Remembers events in words.
+#[derive(Default)]
+pub(crate) struct Notes(pub(crate) Mutex<Vec<String>>);
+
+impl Observer for Notes {
+    fn observe(&self, event: &Event<'_>) {
+        self.0.lock().unwrap().push(format!("{event:?}"));
+    }
+}

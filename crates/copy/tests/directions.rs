@@ -1,0 +1,282 @@
+//! Up, down, across and at home: the same trees arrive, by the same rules.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Lab, exact, here, options, parts, plant, stock, there, tree};
+use copy::options::{Lanes, Options};
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+/// From a source's path to a target's.
+type Way = fn(&Path, &Path) -> Options;
+
+/// Every direction.
+fn directions() -> Vec<(&'static str, Way)> {
+    vec![
+        ("up", |from, to| options(here(from), there(&stock(), to))),
+        ("down", |from, to| options(there(&stock(), from), here(to))),
+        ("across", |from, to| options(there(&stock(), from), there(&stock(), to))),
+        ("within", |from, to| {
+            let host = stock();
+            options(there(&host, from), there(&host, to))
+        }),
+        ("home", |from, to| options(here(from), here(to))),
+    ]
+}
+
+#[test]
+fn a_tree_arrives_whole_in_every_direction() {
+    for (direction, way) in directions() {
+        let lab = Lab::new();
+        plant(&lab.path("source"));
+        let options = way(&lab.path("source"), &lab.path("target"));
+        let report = lab.good(&options);
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{direction}");
+        assert_eq!((report.copied, report.skipped), (69, 0), "{direction}");
+        assert_eq!(report.bytes, 9_308_504, "{direction}");
+    }
+}
+
+#[test]
+fn a_second_run_of_a_finished_copy_sends_no_data() {
+    for preserve in [false, true] {
+        for (direction, way) in directions() {
+            let lab = Lab::new();
+            plant(&lab.path("source"));
+            let options = Options { preserve, ..way(&lab.path("source"), &lab.path("target")) };
+            lab.good(&options);
+            let again = lab.good(&options);
+            let what = format!("{direction}, preserve {preserve}");
+            assert_eq!((again.bytes, again.copied, again.skipped), (0, 0, 69), "{what}");
+            assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{what}");
+        }
+    }
+}
+
+#[test]
+fn what_changed_at_either_end_is_copied_again_and_nothing_else() {
+    for (direction, way) in directions() {
+        let lab = Lab::new();
+        plant(&lab.path("source"));
+        let options = way(&lab.path("source"), &lab.path("target"));
+        lab.good(&options);
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        fs::write(lab.path("source/x"), "changed").unwrap();
+        let same_size = vec![0; fs::metadata(lab.path("target/a/y")).unwrap().len() as usize];
+        fs::write(lab.path("target/a/y"), same_size).unwrap();
+        fs::remove_file(lab.path("target/a/b/z")).unwrap();
+        let again = lab.good(&options);
+        assert_eq!((again.copied, again.skipped), (3, 66), "{direction}");
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{direction}");
+    }
+}
+
+#[test]
+fn preserved_attributes_arrive_in_every_direction() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    for (direction, way) in directions() {
+        let lab = Lab::new();
+        let source = lab.path("source");
+        plant(&source);
+        symlink("nowhere", source.join("dangling")).unwrap();
+        symlink("a/b", source.join("link")).unwrap();
+        fs::hard_link(source.join("large"), source.join("a/twin")).unwrap();
+        for (path, mode) in [("x", 0o640), ("a/y", 0o444), ("a", 0o750), ("empty", 0o500)] {
+            fs::set_permissions(source.join(path), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let old = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 0);
+        for path in ["x", "a/b", "a", "large"] {
+            fs::File::open(source.join(path)).unwrap().set_modified(old).unwrap();
+        }
+        let options = Options { preserve: true, ..way(&source, &lab.path("target")) };
+        lab.good(&options);
+        let nanoseconds = direction == "home";
+        assert_eq!(
+            exact(&source, nanoseconds),
+            exact(&lab.path("target"), nanoseconds),
+            "{direction}"
+        );
+        use std::os::unix::fs::MetadataExt;
+        let inode = |path: &str| fs::metadata(lab.path(path)).unwrap().ino();
+        if matches!(direction, "up" | "home") {
+            assert_eq!(inode("target/large"), inode("target/a/twin"), "{direction}");
+        }
+        assert_eq!(lab.good(&options).bytes, 0, "{direction}");
+    }
+}
+
+#[test]
+fn a_large_file_goes_over_many_lanes() {
+    for (direction, way) in directions() {
+        let lab = Lab::new();
+        fs::write(lab.path("source"), common::noise(1, 70_000_000)).unwrap();
+        let lanes = Lanes::Fixed(NonZeroU32::new(6).unwrap());
+        let options = Options { lanes, ..way(&lab.path("source"), &lab.path("target")) };
+        let report = lab.good(&options);
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{direction}");
+        assert!(report.lanes > 1, "{direction}: {report:?}");
+        assert_eq!((report.bytes, report.wasted), (70_000_000, 0), "{direction}");
+    }
+}
+
+#[test]
+fn verified_copies_are_compared_at_both_ends() {
+    for (direction, way) in directions() {
+        let lab = Lab::new();
+        plant(&lab.path("source"));
+        let options = Options { verify: true, ..way(&lab.path("source"), &lab.path("target")) };
+        let report = lab.good(&options);
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{direction}");
+        assert_eq!(report.verified, report.copied, "{direction}");
+    }
+}
+
+#[test]
+fn a_target_that_is_there_is_replaced_and_keeps_its_mode() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    for (direction, way) in directions() {
+        let lab = Lab::new();
+        fs::write(lab.path("source"), "new").unwrap();
+        fs::write(lab.path("target"), "a longer old one").unwrap();
+        fs::set_permissions(lab.path("target"), fs::Permissions::from_mode(0o600)).unwrap();
+        lab.good(&way(&lab.path("source"), &lab.path("target")));
+        assert_eq!(fs::read(lab.path("target")).unwrap(), b"new", "{direction}");
+        assert_eq!(fs::metadata(lab.path("target")).unwrap().mode() & 0o777, 0o600, "{direction}");
+    }
+}
+
+#[test]
+fn in_place_writes_into_the_file_that_is_there() {
+    use std::os::unix::fs::MetadataExt;
+    for (direction, way) in directions() {
+        let lab = Lab::new();
+        fs::write(lab.path("source"), common::noise(1, 5_000_000)).unwrap();
+        fs::write(lab.path("target"), common::noise(2, 6_000_000)).unwrap();
+        let inode = fs::metadata(lab.path("target")).unwrap().ino();
+        let options = Options { inplace: true, ..way(&lab.path("source"), &lab.path("target")) };
+        lab.good(&options);
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{direction}");
+        assert_eq!(fs::metadata(lab.path("target")).unwrap().ino(), inode, "{direction}");
+    }
+}
+
+#[test]
+fn delayed_updates_are_put_in_place_together_at_the_end() {
+    for (direction, way) in directions() {
+        let lab = Lab::new();
+        plant(&lab.path("source"));
+        fs::create_dir(lab.path("target")).unwrap();
+        fs::write(lab.path("source/unreadable"), "").unwrap();
+        let target = lab.path("target/source");
+        let options =
+            Options { delay_updates: true, ..way(&lab.path("source"), &lab.path("target")) };
+        // A directory in the way of one file: nothing takes its name.
+        fs::create_dir_all(target.join("unreadable/x")).unwrap();
+        let report = lab.copy(&options);
+        assert_eq!(report.failures.len(), 1, "{direction}: {report:?}");
+        assert!(!target.join("x").exists() && !target.join("large").exists(), "{direction}");
+        fs::remove_dir_all(target.join("unreadable")).unwrap();
+        let again = lab.good(&options);
+        assert_eq!(tree(&lab.path("source")), tree(&target), "{direction}");
+        assert!(again.bytes < 1000, "{direction}: {again:?}");
+    }
+}
+
+#[test]
+fn holes_stay_holes_on_the_way_up() {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    for direction in ["up", "home"] {
+        let lab = Lab::new();
+        let file = fs::File::create(lab.path("source")).unwrap();
+        file.write_all_at(b"in the middle", 20 << 20).unwrap();
+        file.set_len(50 << 20).unwrap();
+        let target = lab.path("target");
+        let to = if direction == "up" { there(&stock(), &target) } else { here(&target) };
+        let report = lab.good(&options(here(&lab.path("source")), to));
+        assert_eq!(tree(&lab.path("source")), tree(&target));
+        assert!(fs::metadata(&target).unwrap().blocks() < 1000, "{direction}");
+        assert!(report.bytes < 1 << 20 && report.spared > 49 << 20, "{direction}: {report:?}");
+    }
+}
+
+#[test]
+fn names_are_taken_as_scp_takes_them() {
+    let lab = Lab::new();
+    fs::write(lab.path("one"), "1").unwrap();
+    fs::write(lab.path("two"), "2").unwrap();
+    fs::create_dir(lab.path("into")).unwrap();
+    lab.good(&options(here(&lab.path("one")), there(&stock(), &lab.path("into"))));
+    assert!(lab.path("into/one").exists());
+    lab.good(&options(there(&stock(), &lab.path("o*e")), here(&lab.path("into/renamed"))));
+    assert!(lab.path("into/renamed").exists());
+    let both = |target| {
+        let mut both = options(here(&lab.path("one")), target);
+        both.sources.push(there(&stock(), &lab.path("two")));
+        both
+    };
+    lab.good(&both(here(&lab.path("into"))));
+    assert!(lab.path("into/two").exists());
+    let report = lab.copy(&both(here(&lab.path("nowhere"))));
+    assert_eq!(report.exit_code(), 1, "{report:?}");
+    assert!(!lab.path("nowhere").exists());
+    let flat = Options {
+        recursive: false,
+        ..options(here(&lab.path("into")), there(&stock(), &lab.path("no")))
+    };
+    assert_eq!(lab.copy(&flat).exit_code(), 1);
+}
+
+#[test]
+fn special_files_are_reported() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("source")).unwrap();
+    fs::write(lab.path("source/x"), "x").unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(lab.path("source/socket")).unwrap();
+    let report =
+        lab.copy(&options(here(&lab.path("source")), there(&stock(), &lab.path("target"))));
+    assert_eq!(report.failures.len(), 1, "{report:?}");
+    assert!(report.failures[0].why.contains("not a regular file"));
+    assert!(lab.path("target/x").exists());
+}
+
+#[test]
+fn made_up_data_touches_no_disk() {
+    let lab = Lab::new();
+    for (source, target) in [
+        (here(Path::new("x")), there(&stock(), Path::new("y"))),
+        (there(&stock(), Path::new("x")), here(Path::new("y"))),
+    ] {
+        let options = Options { test: Some(30_000_000), ..options(source, target) };
+        assert_eq!(lab.good(&options).bytes, 30_000_000);
+    }
+    assert_eq!(tree(lab.directory.path()).len(), 1);
+}
+
+#[test]
+fn a_dry_run_touches_nothing_and_says_what_would_be() {
+    let lab = Lab::new();
+    plant(&lab.path("source"));
+    let dry = Options {
+        dry_run: true,
+        ..options(here(&lab.path("source")), there(&stock(), &lab.path("target")))
+    };
+    let notes = common::Notes::default();
+    let report = lab.watch(&dry, &notes);
+    assert_eq!(report.failures, []);
+    assert!(!lab.path("target").exists());
+    let would = notes.0.lock().unwrap().iter().filter(|note| note.contains("Would")).count();
+    assert_eq!(would, 69 + 5);
+}
+
+#[test]
+fn no_part_file_is_left_of_a_good_copy() {
+    for (_, way) in directions() {
+        let lab = Lab::new();
+        plant(&lab.path("source"));
+        lab.good(&way(&lab.path("source"), &lab.path("target")));
+        assert_eq!(parts(&lab.path("target")), Vec::<std::path::PathBuf>::new());
+    }
+}

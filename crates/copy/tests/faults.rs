@@ -1,0 +1,299 @@
+//! What goes wrong on the way: connections that break, disks that are full, sources that change,
+//! runs that were killed.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Lab, here, host, noise, options, parts, plant, stock, there, tree};
+use copy::options::{Host, Lanes, Options};
+use copy::report::What;
+use copy::{Event, Observer};
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A server whose channels break after so many reads, of at most 64 KiB, from us or to us.
+fn breaks_after(upload: bool, reads: u64) -> Arc<Host> {
+    let (server, dd) = (common::STOCK, format!("dd bs=64k count={reads} status=none"));
+    let line = match upload {
+        true => format!("{dd} | {server}"),
+        false => format!("{server} | {dd}"),
+    };
+    host("/bin/sh", &["-c", &line])
+}
+
+fn lanes(count: u32) -> Lanes {
+    Lanes::Fixed(NonZeroU32::new(count).unwrap())
+}
+
+#[test]
+fn r4_lanes_that_break_are_replaced_and_others_take_over() {
+    for upload in [true, false] {
+        let lab = Lab::new();
+        fs::write(lab.path("source"), noise(1, 30_000_000)).unwrap();
+        let flaky = breaks_after(upload, 140);
+        let options = match upload {
+            true => options(here(&lab.path("source")), there(&flaky, &lab.path("target"))),
+            false => options(there(&flaky, &lab.path("source")), here(&lab.path("target"))),
+        };
+        let report = lab.good(&Options { lanes: lanes(2), ..options });
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "upload {upload}");
+        assert!(report.retries > 0, "{report:?}");
+        assert_eq!(parts(lab.directory.path()), Vec::<std::path::PathBuf>::new());
+    }
+}
+
+#[test]
+fn r4_a_tree_survives_broken_connections() {
+    for upload in [true, false] {
+        let lab = Lab::new();
+        plant(&lab.path("source"));
+        let flaky = breaks_after(upload, 60);
+        let options = match upload {
+            true => options(here(&lab.path("source")), there(&flaky, &lab.path("target"))),
+            false => options(there(&flaky, &lab.path("source")), here(&lab.path("target"))),
+        };
+        lab.good(&options);
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "upload {upload}");
+    }
+}
+
+#[test]
+fn r4_a_server_that_never_comes_back_is_an_error_of_the_host() {
+    let lab = Lab::new();
+    fs::write(lab.path("source"), "x").unwrap();
+    let gone = host("/nonexistent/sftp-server", &[]);
+    let report = lab.copy(&options(here(&lab.path("source")), there(&gone, &lab.path("target"))));
+    assert_eq!(report.exit_code(), 255, "{report:?}");
+    assert!(matches!(&report.failures[0].what, What::Host(name) if name == "peer"));
+}
+
+/// Ends the process, as `kill -9` would, after so many bytes.
+struct Stop(AtomicU64);
+
+impl Observer for Stop {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::Moved { bytes, .. } = event
+            && self.0.fetch_sub(*bytes, Ordering::SeqCst) < *bytes
+        {
+            // Only in the process that the test started for it.
+            std::process::abort();
+        }
+    }
+}
+
+/// Runs `test` of this program in a process of its own, where it ends itself.
+fn in_a_process_that_dies(test: &str, lab: &Path) {
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("LHSCP_TEST_LAB", lab)
+        .output()
+        .unwrap()
+        .status;
+    assert!(!status.success(), "it should have died");
+}
+
+fn both_ways(lab: &Lab, upload: bool) -> Options {
+    let (from, to) = (lab.path("source"), lab.path("target"));
+    match upload {
+        true => options(here(&from), there(&stock(), &to)),
+        false => options(there(&stock(), &from), here(&to)),
+    }
+}
+
+fn killed_and_resumed(test: &str, upload: bool) {
+    if let Some(directory) = std::env::var_os("LHSCP_TEST_LAB") {
+        let directory = std::path::PathBuf::from(directory);
+        let (from, to) = (directory.join("source"), directory.join("target"));
+        let options = match upload {
+            true => options(here(&from), there(&stock(), &to)),
+            false => options(there(&stock(), &from), here(&to)),
+        };
+        let stop = Stop(AtomicU64::new(25_000_000));
+        copy::run_with_state(&options, &stop, Some(&directory.join("state")));
+        return;
+    }
+    let lab = Lab::new();
+    fs::write(lab.path("source"), noise(3, 60_000_000)).unwrap();
+    in_a_process_that_dies(test, lab.directory.path());
+    assert!(!lab.path("target").exists(), "R1: nothing stands under the name");
+    assert_eq!(parts(lab.directory.path()).len(), 1);
+    let report = lab.good(&both_ways(&lab, upload));
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    assert!(report.bytes < 40_000_000, "it goes on: {report:?}");
+    assert_eq!(parts(lab.directory.path()).len(), 0);
+}
+
+#[test]
+fn r2_an_upload_that_was_killed_goes_on_where_it_stopped() {
+    killed_and_resumed("r2_an_upload_that_was_killed_goes_on_where_it_stopped", true);
+}
+
+#[test]
+fn r2_a_download_that_was_killed_goes_on_where_it_stopped() {
+    killed_and_resumed("r2_a_download_that_was_killed_goes_on_where_it_stopped", false);
+}
+
+/// Changes the source once, after some bytes.
+struct Change<'a>(&'a Path, AtomicU64);
+
+impl Observer for Change<'_> {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::Moved { .. } = event
+            && self.1.fetch_add(1, Ordering::SeqCst) == 3
+        {
+            std::thread::sleep(std::time::Duration::from_millis(1100));
+            fs::write(self.0, noise(99, 12_345_678)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn f9_a_source_that_changes_is_read_again() {
+    for upload in [true, false] {
+        let lab = Lab::new();
+        fs::write(lab.path("source"), noise(1, 20_000_000)).unwrap();
+        let source = lab.path("source");
+        let change = Change(&source, AtomicU64::new(0));
+        let report = lab.watch(&both_ways(&lab, upload), &change);
+        assert_eq!(report.failures, [], "upload {upload}");
+        assert_eq!(tree(&source), tree(&lab.path("target")), "upload {upload}");
+    }
+}
+
+/// Changes the source again and again.
+struct Restless<'a>(&'a Path, AtomicU64);
+
+impl Observer for Restless<'_> {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::Moved { .. } = event {
+            let turn = self.1.fetch_add(1, Ordering::SeqCst);
+            let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(turn + 1_000_000_000);
+            fs::File::open(self.0).unwrap().set_modified(old).unwrap();
+        }
+    }
+}
+
+#[test]
+fn f9_a_source_that_goes_on_changing_is_an_error_and_never_a_mixed_file() {
+    for upload in [true, false] {
+        let lab = Lab::new();
+        fs::write(lab.path("source"), noise(1, 20_000_000)).unwrap();
+        fs::write(lab.path("target"), "old").unwrap();
+        let source = lab.path("source");
+        let report = lab.watch(&both_ways(&lab, upload), &Restless(&source, AtomicU64::new(0)));
+        assert_eq!(report.exit_code(), 1, "{report:?}");
+        assert!(report.failures[0].why.contains("changed"), "{report:?}");
+        assert_eq!(fs::read(lab.path("target")).unwrap(), b"old");
+    }
+}
+
+#[test]
+fn r6_what_cannot_be_read_or_written_is_an_error_and_the_rest_arrives() {
+    let lab = Lab::new();
+    plant(&lab.path("source"));
+    fs::create_dir_all(lab.path("target/source/x/in the way")).unwrap();
+    let report =
+        lab.copy(&options(here(&lab.path("source")), there(&stock(), &lab.path("target"))));
+    assert_eq!(report.exit_code(), 1);
+    assert_eq!(report.failures.len(), 1, "{report:?}");
+    assert!(matches!(&report.failures[0].what, What::Path(path) if path == b"source/x"));
+    assert_eq!(report.copied, 68);
+}
+
+#[test]
+fn r6_a_source_that_is_not_there_is_an_error() {
+    for (source, target) in [
+        (here(Path::new("/nonexistent/a")), there(&stock(), Path::new("/tmp"))),
+        (there(&stock(), Path::new("/nonexistent/a")), here(Path::new("/tmp"))),
+        (there(&stock(), Path::new("/nonexistent/*")), here(Path::new("/tmp"))),
+    ] {
+        let report = Lab::new().copy(&options(source, target));
+        assert_eq!(report.exit_code(), 1);
+        assert!(report.failures[0].why.contains("No such file"), "{report:?}");
+    }
+}
+
+/// A tmpfs of so many MiB, if this user may mount one.
+struct Small(std::path::PathBuf);
+
+impl Small {
+    fn mount(at: &Path, mib: u32) -> Option<Self> {
+        fs::create_dir_all(at).ok()?;
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"]).arg(at);
+        mount.status().ok()?.success().then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn r5_no_space_names_the_file_keeps_the_old_one_and_resumes_with_room() {
+    for upload in [true, false] {
+        let lab = Lab::new();
+        let Some(small) = Small::mount(&lab.path("small"), 24) else { return };
+        fs::write(lab.path("source"), noise(1, 30_000_000)).unwrap();
+        let target = lab.path("small/target");
+        fs::write(&target, "old").unwrap();
+        let options: Options = match upload {
+            true => options(here(&lab.path("source")), there(&stock(), &target)),
+            false => options(there(&stock(), &lab.path("source")), here(&target)),
+        };
+        let report = lab.copy(&options);
+        assert_eq!(report.exit_code(), 1, "upload {upload}");
+        assert!(matches!(&report.failures[0].what, What::Path(path) if path == b"target"));
+        assert!(report.failures[0].why.contains("No space left"), "upload {upload}: {report:?}");
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        let more = ["-o", "remount,size=64m"];
+        std::process::Command::new("mount").args(more).arg(&small.0).status().unwrap();
+        let report = lab.good(&options);
+        assert_eq!(tree(&lab.path("source")), tree(&target));
+        assert!(report.bytes < 20_000_000, "it goes on: {report:?}");
+    }
+}
+
+#[test]
+fn r1_a_reader_sees_the_old_file_or_the_whole_new_one() {
+    let lab = Lab::new();
+    let (old, new) = (noise(1, 3_000_000), noise(2, 40_000_000));
+    fs::write(lab.path("target"), &old).unwrap();
+    fs::write(lab.path("source"), &new).unwrap();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut seen = 0;
+            while !over.load(Ordering::SeqCst) {
+                let read = fs::read(lab.path("target")).unwrap();
+                assert!(read == old || read == new, "{} bytes", read.len());
+                seen += 1;
+            }
+            seen
+        });
+        lab.good(&both_ways(&lab, true));
+        over.store(true, Ordering::SeqCst);
+        assert!(reader.join().unwrap() > 0);
+    });
+}
+
+#[test]
+fn a_part_file_of_a_killed_run_is_no_obstacle() {
+    let lab = Lab::new();
+    plant(&lab.path("source"));
+    let options = both_ways(&lab, true);
+    lab.good(&options);
+    // What the same command would have left: found by its own name for it.
+    let journal = fs::read_dir(lab.path("state")).unwrap().next().unwrap().unwrap().file_name();
+    let id = journal.to_str().unwrap()[..8].to_owned();
+    fs::write(lab.path(&format!("target/.x.{id}.part")), "rest").unwrap();
+    fs::write(lab.path("source/x"), "changed again").unwrap();
+    lab.good(&options);
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+}
