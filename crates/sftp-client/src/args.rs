@@ -5,7 +5,7 @@ use crate::command::{Manner, Path};
 use crate::transfer::Shape;
 use conf::client::Files;
 use conf::flags::Action::{Fixed, Keyword, Nothing, Own};
-use conf::flags::{self, Flag};
+use conf::flags::{self, Flag, Given, Refused, text};
 use conf::{Destination, Setting};
 use lexopt::{Arg, Parser};
 use std::ffi::{OsStr, OsString};
@@ -102,44 +102,16 @@ pub(crate) struct Remote {
     pub(crate) program: Option<(OsString, Vec<OsString>)>,
 }
 
-/// A command line that cannot be carried out.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    /// It is malformed; the usage helps.
-    Usage(String),
-    /// A value is wrong.
-    Value(String),
+/// All that is to be said of a wrong command line on standard error.
+pub(crate) fn report(refused: &Refused) -> String {
+    refused.report("lhsftp", FLAGS, OPERANDS)
 }
 
-impl Refused {
-    /// All that is to be said on standard error.
-    pub(crate) fn report(&self) -> String {
-        let usage = || flags::usage("lhsftp", FLAGS, OPERANDS);
-        match self {
-            Self::Usage(why) => format!("lhsftp: {why}\n{}", usage()),
-            Self::Value(why) => format!("lhsftp: {why}\n"),
-        }
-    }
-
-    /// sftp(1)'s.
-    pub(crate) fn exit_code(&self) -> u8 {
-        match self {
-            Self::Usage(_) => 1,
-            Self::Value(_) => 255,
-        }
-    }
-}
-
-impl From<lexopt::Error> for Refused {
-    fn from(error: lexopt::Error) -> Self {
-        Self::Usage(error.to_string())
-    }
-}
-
-impl From<conf::Error> for Refused {
-    fn from(error: conf::Error) -> Self {
-        let hint = error.hint().map_or(String::new(), |hint| format!("\nhint: {hint}"));
-        Self::Value(format!("{error}{hint}"))
+/// What sftp(1) ends with after a wrong command line.
+pub(crate) fn exit_code(refused: &Refused) -> u8 {
+    match refused {
+        Refused::Usage(_) => 1,
+        Refused::Value(_) => 255,
     }
 }
 
@@ -188,17 +160,10 @@ struct Line {
 
 impl Line {
     fn option(&mut self, letter: char, parser: &mut Parser) -> Result<(), Refused> {
-        let Some(flag) = FLAGS.iter().find(|flag| flag.letter == letter) else {
-            return Err(Refused::Usage(format!("unknown option -- {letter}")));
-        };
-        let missing = |_| Refused::Usage(format!("option requires an argument -- {letter}"));
-        let value = flag.value.map(|_| parser.value()).transpose().map_err(missing)?;
-        let value = value.unwrap_or_default();
-        if flag.action == Own {
-            return self.own(letter, value);
-        }
-        if let Some(setting) = flag.setting(Some(text(&value)?)) {
-            self.set(setting);
+        match flags::read(FLAGS, letter, parser)? {
+            Given::Own(value) => return self.own(letter, value),
+            Given::Setting(setting) => self.set(setting),
+            Given::Nothing => {}
         }
         Ok(())
     }
@@ -402,11 +367,6 @@ fn decoded(path: &[u8]) -> Result<Path, Refused> {
     Ok(out)
 }
 
-/// Settings are text; only paths may be any bytes.
-fn text(value: &OsStr) -> Result<&str, Refused> {
-    value.to_str().ok_or_else(|| Refused::Usage(format!("{value:?} is not UTF-8")))
-}
-
 fn number(value: &OsStr, what: &str) -> Result<u32, Refused> {
     let number = value.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|&n| n > 0);
     let invalid = || Refused::Value(format!("Invalid {what} \"{}\"", value.to_string_lossy()));
@@ -531,9 +491,9 @@ mod tests {
             ("sftp://-oProxyCommand=x/", 255, "host \"-oProxyCommand=x\" is refused"),
         ] {
             let refused = read(line).unwrap_err();
-            assert_eq!(refused.exit_code(), code, "{line}");
-            assert!(refused.report().starts_with(&format!("lhsftp: {want}")), "{line}");
+            assert_eq!(exit_code(&refused), code, "{line}");
+            assert!(report(&refused).starts_with(&format!("lhsftp: {want}")), "{line}");
         }
-        assert!(Refused::Usage(String::new()).report().lines().all(|line| line.len() <= 80));
+        assert!(report(&Refused::Usage(String::new())).lines().all(|line| line.len() <= 80));
     }
 }

@@ -49,8 +49,8 @@ fn main() -> ExitCode {
         Ok(Invocation::Version) => eprintln!("{}", args::version()),
         Ok(Invocation::Help(text)) => print!("{text}"),
         Err(refused) => {
-            eprint!("{}", refused.report());
-            return ExitCode::from(refused.exit_code());
+            eprint!("{}", args::report(&refused));
+            return ExitCode::from(args::exit_code(&refused));
         }
     }
     ExitCode::SUCCESS
