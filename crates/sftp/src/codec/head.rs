@@ -39,7 +39,8 @@ impl WriteHead {
     }
 
     /// The head at the front of `bytes`, the length field included, and how many bytes it took.
-    /// `None` until it is all there. The length of the data must be what the packet has left.
+    /// `None` until it is all there. The data must be in the packet, but may be followed by
+    /// [`WriteHead::surplus`].
     pub fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let mut r = Reader::new(bytes);
         let Ok(len) = r.array::<4>("length") else { return Ok(None) };
@@ -50,6 +51,18 @@ impl WriteHead {
             Err(Short::Missing) => Ok(None),
             Err(Short::Malformed(why)) => Err(why),
         }
+    }
+
+    /// Bytes of the packet behind the data, of a head that `packet` was read as: they mean nothing.
+    /// The Go library pkg/sftp up to 1.13.5, and so rclone 1.60, sends its whole buffer whatever
+    /// length it says, and OpenSSH's server skips what is too much.
+    pub fn surplus(&self, packet: &[u8]) -> usize {
+        let Some(len) = packet.first_chunk().and_then(|len| super::packet_length(*len).ok()) else {
+            return 0;
+        };
+        let data = usize::try_from(self.len).unwrap_or(usize::MAX);
+        let head = 1 + 4 + (4 + self.handle.as_bytes().len()) + 8 + 4;
+        len.saturating_sub(head).saturating_sub(data)
     }
 
     fn read(r: &mut Reader<'_>, len: usize) -> Result<(Self, usize), Short> {
@@ -67,7 +80,7 @@ impl WriteHead {
         let (offset, data) = (r.u64("offset")?, r.u32("data")?);
         let used = have - r.left();
         let whole = usize::try_from(data).ok().and_then(|data| used.checked_add(data));
-        if whole != Some(len) {
+        if whole.is_none_or(|whole| whole > len) {
             return Err(Short::Malformed(Malformed("WRITE")));
         }
         Ok((Self { id, handle, offset, len: data }, used))

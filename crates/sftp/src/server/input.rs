@@ -26,6 +26,8 @@ struct Writing {
     id: u32,
     offset: u64,
     left: usize,
+    /// Bytes behind the data that are skipped.
+    surplus: usize,
     /// Where to, or why not: then what is left is dropped.
     to: Result<Arc<Open>, Fault>,
 }
@@ -36,6 +38,8 @@ pub struct Input {
     /// The front of a packet that is not all there.
     partial: Vec<u8>,
     writing: Option<Writing>,
+    /// Bytes to skip before the next packet.
+    surplus: usize,
     /// To what was done at once.
     replies: Vec<u8>,
     greeted: bool,
@@ -45,7 +49,7 @@ pub struct Input {
 impl Input {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let (partial, replies) = (Vec::with_capacity(WRITE_HEAD), Vec::new());
-        Self { shared, partial, writing: None, replies, greeted: false, ended: false }
+        Self { shared, partial, writing: None, surplus: 0, replies, greeted: false, ended: false }
     }
 
     /// Takes from the front of `pieces`, in order; the bytes taken. What is left is to be offered
@@ -82,6 +86,11 @@ impl Input {
                 if more {
                     self.write(cursor);
                 }
+                more
+            } else if self.surplus > 0 {
+                let skipped = cursor.front().len().min(self.surplus);
+                self.surplus -= skipped;
+                cursor.advance(skipped);
                 more
             } else if self.partial.is_empty() {
                 more && self.shared.has_room() && self.in_place(cursor)?
@@ -140,7 +149,8 @@ impl Input {
         }
         if body.first() == Some(&kind::WRITE) {
             let head = WriteHead::parse(packet)?.ok_or(Malformed("WRITE"))?.0;
-            return Ok(self.begin_write(head));
+            let surplus = head.surplus(packet);
+            return Ok(self.begin_write(head, surplus));
         }
         match Request::parse(body) {
             Ok((id, request)) => self.shared.push(id, request, packet.len()),
@@ -183,7 +193,7 @@ impl Input {
     }
 
     /// Looks up where data is to go; `false` while something else still needs the file as it is.
-    fn begin_write(&mut self, head: WriteHead) -> bool {
+    fn begin_write(&mut self, head: WriteHead, surplus: usize) -> bool {
         let WriteHead { id, handle, offset, len } = head;
         let to = self.shared.handles.get(&handle).and_then(|open| {
             self.shared.permit(Operation::WRITE)?;
@@ -194,7 +204,7 @@ impl Input {
             return false;
         }
         let left = usize::try_from(len).unwrap_or(MAX_PACKET);
-        let writing = Writing { id, offset, left, to };
+        let writing = Writing { id, offset, left, surplus, to };
         if left == 0 {
             self.written(writing);
         } else {
@@ -221,6 +231,7 @@ impl Input {
     }
 
     fn written(&mut self, writing: Writing) {
+        self.surplus = writing.surplus;
         let reply = match &writing.to {
             Ok(_) => Reply::status(Status::Ok),
             Err(fault) => fault.reply(),
