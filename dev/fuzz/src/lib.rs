@@ -4,6 +4,7 @@
 //! ```text
 //! files     known_hosts, authorized_keys, private_key, public_key, agent
 //! packets   ident, packet, data
+//! sftp      sftp_codec, sftp_server
 //! machines  transport, login, connection: two real sides, their messages changed on the way
 //! seeds     what a search starts from      mutate   changes inputs where no coverage guides it
 //! ```
@@ -16,8 +17,10 @@ pub mod mutate;
 mod packets;
 mod pair;
 pub mod seeds;
+mod sftp;
 mod side;
 
+pub use self::sftp::{sftp_codec, sftp_server};
 pub use files::{agent, authorized_keys, known_hosts, private_key, public_key};
 pub use machines::{connection, login, transport};
 pub use packets::{data, ident, packet};
@@ -44,6 +47,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "packet", run: packet, seeds: seeds::packet },
     Target { name: "private_key", run: private_key, seeds: seeds::private_key },
     Target { name: "public_key", run: public_key, seeds: seeds::public_key },
+    Target { name: "sftp_codec", run: sftp_codec, seeds: seeds::sftp_codec },
+    Target { name: "sftp_server", run: sftp_server, seeds: seeds::sftp_server },
     Target { name: "transport", run: transport, seeds: seeds::machine },
 ];
 
@@ -100,6 +105,8 @@ mod tests {
         packet 2_000
         private_key 2_000
         public_key 5_000
+        sftp_codec 20_000
+        sftp_server 300
         transport 300
     }
 }

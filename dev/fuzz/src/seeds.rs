@@ -4,6 +4,9 @@ use crate::files::KEY;
 use crypt::Protection;
 use keys::known_hosts::{HostName, line};
 use keys::{PublicKey, SigAlg};
+use sftp::codec::{
+    Attrs, Extended, Handle, Name, OpenFlags, PutFile, PutFlags, Reply, Request, Status,
+};
 use wire::{Writer, msg};
 
 /// Keys of the other types, from the test data of `proto`.
@@ -168,4 +171,77 @@ pub fn machine() -> Vec<Vec<u8>> {
         vec![1, SETTLE, 3 << 1, 0, 0, 7 << 1, 20, 4, 1, 2, 3, 4, SETTLE],
     ];
     each.chain(acts).chain(between).collect()
+}
+
+/// Packets of both sides, without their lengths.
+pub fn sftp_codec() -> Vec<Vec<u8>> {
+    let attrs = some_attrs();
+    let name = Name { name: b"n".to_vec(), longname: b"-rw n".to_vec(), attrs: attrs.clone() };
+    let replies = [
+        Reply::status(Status::Failure),
+        Reply::Handle(sftp_handle()),
+        Reply::Data(vec![0; 20]),
+        Reply::Names(vec![name.clone(), name]),
+        Reply::Attrs(attrs),
+        Reply::Extended(vec![0; 32]),
+    ];
+    let mut seeds: Vec<_> = sftp_requests().iter().map(|request| encoded(request, 4)).collect();
+    for reply in replies {
+        let mut packet = Vec::new();
+        reply.encode(1, &mut packet);
+        seeds.push(packet.split_off(4));
+    }
+    seeds
+}
+
+/// One request each, then all of them, behind the two bytes that choose sizes.
+pub fn sftp_server() -> Vec<Vec<u8>> {
+    let all: Vec<_> = sftp_requests().iter().map(|request| encoded(request, 0)).collect();
+    let with_sizes = |packets: &[u8]| [&[40, 10], packets].concat();
+    all.iter().map(Vec::as_slice).chain([all.concat().as_slice()]).map(with_sizes).collect()
+}
+
+fn encoded(request: &Request, skip: usize) -> Vec<u8> {
+    let mut packet = Vec::new();
+    request.encode(1, &mut packet);
+    packet.split_off(skip)
+}
+
+fn sftp_handle() -> Handle {
+    Handle::new([0; 8]).expect("eight bytes")
+}
+
+fn some_attrs() -> Attrs {
+    let (owner, times) = (Some((1, 2)), Some((3, 4)));
+    let mut attrs = Attrs { size: Some(5), owner, mode: Some(0o644), times, extended: Vec::new() };
+    attrs.set_nanoseconds(6, 7);
+    attrs
+}
+
+fn sftp_requests() -> Vec<Request> {
+    let (handle, attrs, path) = (sftp_handle, some_attrs, || b"p".to_vec());
+    let file = PutFile { path: path(), attrs: attrs(), content: vec![0; 9] };
+    vec![
+        Request::Open { path: path(), flags: OpenFlags::READ, attrs: attrs() },
+        Request::Close(handle()),
+        Request::Read { handle: handle(), offset: 0, len: 100 },
+        Request::Write { handle: handle(), offset: 0, data: vec![0; 100] },
+        Request::Setstat(path(), attrs()),
+        Request::Fsetstat(handle(), attrs()),
+        Request::Realpath(b"/usr/../bin".to_vec()),
+        Request::Stat(b"/".to_vec()),
+        Request::Readdir(handle()),
+        Request::Rename { from: path(), to: path() },
+        Request::Extended(Extended::Limits),
+        Request::Extended(Extended::ExpandPath(b"~/x".to_vec())),
+        Request::Extended(Extended::UsersGroupsById { users: vec![0], groups: vec![0, 1] }),
+        Request::Extended(Extended::PutFiles { flags: PutFlags::FSYNC, files: vec![file] }),
+        Request::Extended(Extended::BlockHashes {
+            handle: handle(),
+            offset: 0,
+            len: 0,
+            block: 65_536,
+        }),
+        Request::Extended(Extended::Unknown { name: b"x@y".to_vec(), data: vec![1] }),
+    ]
 }
