@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Links followed before it is a loop, as in Linux.
 const MOST_LINKS: usize = 40;
@@ -26,15 +26,14 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// The one of the options, or of the setup; the root where that cannot be entered, as in sshd.
+    /// The one of the options, else of the setup, else the root: the first that can be entered.
     pub(super) fn of(setup: &Setup) -> io::Result<Self> {
-        let wanted = match &setup.options.start {
-            Some(template) => setup
-                .start
-                .join(PathBuf::from(OsString::from_vec(expand(template, &setup.account)))),
-            None => setup.start.clone(),
-        };
-        Ok(Self::open(&wanted).or_else(|_| Self::open(Path::new("/")))?)
+        let template = setup.options.start.as_ref();
+        let asked = template.map(|template| OsString::from_vec(expand(template, &setup.account)));
+        let first = asked.map_or(setup.start.clone(), |path| setup.start.join(path));
+        let all = [first.as_path(), &setup.start, Path::new("/")];
+        let opened = all.iter().find_map(|path| Self::open(path).ok());
+        opened.ok_or_else(|| io::Error::other("no directory to start in"))
     }
 
     fn open(path: &Path) -> Result<Self, Errno> {
@@ -168,6 +167,7 @@ pub(super) const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     fn account() -> Account {
         Account { name: b"u".to_vec(), home: "/home/u".into() }
