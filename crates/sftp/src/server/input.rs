@@ -56,6 +56,10 @@ impl Input {
     /// again when [`Input::room`] is readable. An error ends the session: the client broke the
     /// protocol.
     pub fn take(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.shared.is_closed() {
+            // Nobody is left to answer: what still comes is dropped, or it would wait for ever.
+            return Ok(pieces.iter().map(|piece| piece.len()).sum());
+        }
         let mut cursor = Cursor { pieces, at: 0, taken: 0 };
         let outcome = self.take_all(&mut cursor);
         self.shared.flush(&mut self.replies);

@@ -192,4 +192,11 @@ fn a_client_that_is_gone_leaves_nobody_waiting() {
     peer.ask(&read(&from, 0, 1));
     peer.session.hang_up();
     peer.sender_ends();
+    // What still comes is dropped: nobody would ever make room for it.
+    let mut bytes = Vec::new();
+    for _ in 0..10_000 {
+        peer.encode(&Request::Mkdir(b"late".to_vec(), Attrs::default()), &mut bytes);
+    }
+    peer.send(&bytes);
+    assert!(!peer.path("late").exists());
 }
