@@ -113,8 +113,8 @@ impl<'a> Control<'a> {
                     }
                     return;
                 }
-                Err(Trouble::Never(other)) => {
-                    why = other;
+                Err(trouble @ (Trouble::Never(_) | Trouble::Directory(..))) => {
+                    why = trouble.words();
                     break;
                 }
                 Err(trouble) => why = trouble.words(),

@@ -238,7 +238,9 @@ impl Crew<'_> {
         while !self.copying.queue.rest(Duration::ZERO) {
             match self.slot.open(self.route) {
                 Err(Trouble::Full) => return self.state.become_(REFUSED),
-                Err(Trouble::Never(why)) => return self.gone(why),
+                Err(trouble @ (Trouble::Never(_) | Trouble::Directory(..))) => {
+                    return self.gone(trouble.words());
+                }
                 Err(Trouble::Later(why)) => {
                     if !self.wait(why) {
                         return;

@@ -34,7 +34,7 @@ mod walk;
 use crate::bwlimit::Limiter;
 use crate::observe::Observer;
 use crate::options::{Options, Place};
-use crate::report::{Failure, Report, What};
+use crate::report::{Failure, Report};
 use control::Control;
 use copying::{Copying, Late};
 use fleet::Fleet;
@@ -121,9 +121,7 @@ fn carry_out(
     roots: Vec<walk::Root>,
     slots: &[Slot],
 ) -> Option<Failure> {
-    let lost = |trouble: route::Trouble| {
-        Some(Failure { what: What::Host(leg.host.clone()), why: trouble.words() })
-    };
+    let lost = |trouble: route::Trouble| Some(trouble.failure(&leg.host));
     let first = slots.first()?;
     let control = match Control::open(&leg.route, first) {
         Ok(control) => control,

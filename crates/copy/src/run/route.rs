@@ -4,6 +4,7 @@
 use super::lane::Ends;
 use super::local::Below;
 use super::side::{Fault, Side, There};
+use crate::report::{Failure, What};
 use remote::{Connection, Error, Host};
 use sftp::client::{Client, Event};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -49,9 +50,10 @@ pub(super) enum Trouble {
     Full,
     /// Perhaps later (R4).
     Later(String),
-    /// Another attempt would not help (R4): the login failed, the host key is another, a directory
-    /// is not there.
+    /// Another attempt would not help (R4): the login failed, the host key is another.
     Never(String),
+    /// The directory that everything goes to cannot be used.
+    Directory(Vec<u8>, String),
 }
 
 /// A place for one connection to each host of the route.
@@ -107,12 +109,15 @@ impl Route {
             (End::There(_, root), Some(client)) => {
                 Side::There(There::new(client, root).map_err(|fault| match fault {
                     Fault::Lost(why) => Trouble::Later(why),
-                    fault => Trouble::Never(fault.to_string()),
+                    fault => Trouble::Directory(root.clone(), fault.to_string()),
                 })?)
             }
-            (End::Below(root), _) => Side::Below(
-                Below::new(root, self.fsync).map_err(|error| Trouble::Never(error.to_string()))?,
-            ),
+            (End::Below(root), _) => {
+                let unusable = |error: std::io::Error| {
+                    Trouble::Directory(root.clone(), Fault::from(error).to_string())
+                };
+                Side::Below(Below::new(root, self.fsync).map_err(unusable)?)
+            }
             (End::Nowhere, _) => Side::Nowhere,
             _ => Side::Here,
         })
@@ -136,8 +141,17 @@ fn trouble(error: &Error) -> Trouble {
 }
 
 impl Trouble {
+    /// As the report has it: whether the host is at fault or a directory.
+    pub(super) fn failure(self, host: &str) -> Failure {
+        match self {
+            Self::Directory(root, why) => Failure { what: What::Path(root), why },
+            other => Failure { what: What::Host(host.to_owned()), why: other.words() },
+        }
+    }
+
     pub(super) fn words(self) -> String {
         match self {
+            Self::Directory(root, why) => format!("{}: {why}", crate::shown(&root)),
             Self::Full => "the server opens no more sessions".to_owned(),
             Self::Later(why) | Self::Never(why) => why,
         }
