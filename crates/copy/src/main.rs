@@ -3,6 +3,7 @@
 //! ```text
 //! args      the command line: letters (its options), uri (its operands), units (sizes, rates)
 //! plan      configuration, places  ->   copy::Options
+//! near      nothing is copied onto itself
 //! watch     looks on: meter counts, progress and json tell
 //! selftest  --self-test
 //! ```
@@ -13,6 +14,7 @@ mod args;
 mod json;
 mod letters;
 mod meter;
+mod near;
 mod plan;
 mod progress;
 mod selftest;
@@ -48,6 +50,7 @@ fn invoke() -> Result<u8> {
 }
 
 fn run(args: Args) -> Result<u8> {
+    near::check(&args.sources, &args.target).map_err(Error::msg)?;
     let show = args.show;
     let Plan { options, warnings } = plan::plan(args)?;
     if show.json {
