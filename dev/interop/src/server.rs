@@ -167,7 +167,7 @@ fn python(script: &str, lab: &Lab, port: u16) -> Command {
 
 /// A port that nobody has, below those that the kernel gives out by itself: one of those could go
 /// to another test between here and the server's start.
-fn free_port() -> Result<u16> {
+pub fn free_port() -> Result<u16> {
     const FIRST: u16 = 12_000;
     const COUNT: u32 = 20_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);
