@@ -1,4 +1,4 @@
-"""asyncssh as a server: PORT HOST_KEY AUTHORIZED_KEYS; runs commands through sh."""
+"""asyncssh as a server: PORT HOST_KEY AUTHORIZED_KEYS; runs commands through sh, and sftp."""
 
 import asyncio
 import sys
@@ -47,6 +47,7 @@ async def main():
     server = await asyncssh.listen(
         "127.0.0.1", int(port), server_host_keys=[host_key], process_factory=session,
         authorized_client_keys=authorized_keys, encoding=None, config=None,
+        sftp_factory=True,
     )
     await server.wait_closed()
 

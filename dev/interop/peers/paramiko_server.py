@@ -1,4 +1,4 @@
-"""paramiko as a server: PORT HOST_KEY AUTHORIZED_KEYS; runs commands through sh."""
+"""paramiko as a server: PORT HOST_KEY AUTHORIZED_KEYS; runs commands through sh, and sftp."""
 
 import socket
 import subprocess
@@ -6,6 +6,7 @@ import sys
 import threading
 
 import paramiko
+from paramiko_files import Files
 
 CHUNK = 65536
 
@@ -76,6 +77,7 @@ def main():
         connection, _ = listener.accept()
         transport = paramiko.Transport(connection)
         transport.add_server_key(host_key)
+        transport.set_subsystem_handler("sftp", paramiko.SFTPServer, Files)
         try:
             transport.start_server(threading.Event(), Session(keys))
         except paramiko.SSHException:
