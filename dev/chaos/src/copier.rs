@@ -5,7 +5,7 @@
 
 use crate::process::{Ended, Running};
 use anyhow::{Context, Result};
-use interop::lab;
+use interop::lab::program;
 use interop::need;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -41,17 +41,6 @@ pub enum Way {
     Up,
     /// From the server.
     Down,
-}
-
-/// One of our programs: beside this one; where this is a test, as interop finds or builds it.
-pub fn program(name: &str) -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let beside = own.with_file_name(name);
-    let test = own.parent().is_some_and(|parent| parent.ends_with("deps"));
-    if test || std::env::var_os("LONGHAUL_BIN_DIR").is_some() || !beside.exists() {
-        return lab::program(name);
-    }
-    Ok(beside)
 }
 
 /// A copier in a directory of its own.
@@ -140,11 +129,11 @@ impl Copier {
     }
 }
 
-/// A shell script that becomes `words` with the server's own arguments behind.
+/// A shell script that becomes `words`; what it is called with counts for nothing.
 pub fn wrapper(at: &Path, words: &[String]) -> Result<PathBuf> {
     let quoted: Vec<String> =
         words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
-    fs::write(at, format!("#!/bin/sh\nexec {} \"$@\"\n", quoted.join(" ")))?;
+    fs::write(at, format!("#!/bin/sh\nexec {}\n", quoted.join(" ")))?;
     fs::set_permissions(at, fs::Permissions::from_mode(0o755))?;
     Ok(at.to_owned())
 }

@@ -20,20 +20,18 @@ const WORDS: &[&str] = &["-r", "-p"];
 
 /// So many calls fail as planned, each in a copy of its own; and a disk of 4 MiB is full.
 pub fn run(plan: Plan, whose: Whose) -> Result<Tally> {
-    let mut tally = Tally::default();
     let ends = [Way::Up, Way::Down].map(|way| Served::BOTH.map(|served| (way, served)));
     let mut points = Vec::new();
     for (way, served) in ends.into_iter().flatten() {
         points.push((way, served, calls(whose, way, served)?));
     }
-    let mut dice = Dice::new(plan.seed);
-    for run in 0..plan.runs {
+    let mut tally = plan.carry_out(|run, tally| {
         let number = usize::try_from(run)?;
         let (way, served, points) = &points[number % points.len()];
         let errno = ERRORS[number / 4 % ERRORS.len()];
-        point(run, (*way, *served), errno, &dice.pick(points), whose, &mut tally)?;
-        tally.count("runs");
-    }
+        let at = Dice::of_run(plan.seed, run).pick(points);
+        point(run, (*way, *served), errno, &at, whose, tally)
+    })?;
     if nix::unistd::geteuid().is_root() {
         full(whose, &mut tally)?;
     }

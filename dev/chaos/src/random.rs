@@ -63,13 +63,10 @@ impl Fault {
 
 /// Runs as planned.
 pub fn run(plan: Plan, whose: Whose) -> Result<Tally> {
-    let mut tally = Tally::default();
-    for run in 0..plan.runs {
+    plan.carry_out(|run, tally| {
         let mut dice = Dice::of_run(plan.seed, run);
-        Run::new(run, whose, &mut dice)?.go(&mut dice, &mut tally)?;
-        tally.count("runs");
-    }
-    Ok(tally)
+        Run::new(run, whose, &mut dice)?.go(&mut dice, tally)
+    })
 }
 
 struct Run {

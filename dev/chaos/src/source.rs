@@ -14,12 +14,7 @@ use std::time::Duration;
 
 /// Runs as planned.
 pub fn run(plan: Plan, whose: Whose) -> Result<Tally> {
-    let mut tally = Tally::default();
-    for run in 0..plan.runs {
-        one(run, plan.seed, whose, &mut tally)?;
-        tally.count("runs");
-    }
-    Ok(tally)
+    plan.carry_out(|run, tally| one(run, plan.seed, whose, tally))
 }
 
 fn one(run: u64, seed: u64, whose: Whose, tally: &mut Tally) -> Result<()> {

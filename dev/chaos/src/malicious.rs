@@ -1,0 +1,176 @@
+//! Malicious: every trick of the evil server on lhscp and on lhsftp's recursive get: nothing is
+//! written outside the destination, the error is one a person can read, nothing hangs, and memory
+//! is bounded.
+
+use crate::copier::{Copier, Way, Whose, wrapper};
+use crate::evil::{Expect, TRICKS, Trick, big};
+use crate::forest::write;
+use crate::process::{Ended, Running};
+use crate::snapshot::Snapshot;
+use crate::tally::{Plan, Tally};
+use crate::world::World;
+use anyhow::Result;
+use interop::lab::program;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// How long a client may think about a trick. Lost connections are tried again for a while (R4).
+const THINKING: Duration = Duration::from_secs(150);
+/// How long it may be at work on something without an end.
+const ENDLESS: Duration = Duration::from_secs(5);
+/// Most memory, in KiB: the issue's 128 MiB.
+const MOST_MEMORY: u64 = 128 << 10;
+
+/// Who is played the trick on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Victim {
+    /// lhscp, or scp.
+    Copier(Whose),
+    /// lhsftp.
+    Sftp,
+}
+
+/// Every trick, `runs` times or less: tricks come in turn until `runs` were played.
+pub fn run(plan: Plan, whose: Whose) -> Result<Tally> {
+    let victims = [Victim::Copier(whose), Victim::Sftp];
+    let games = victims.into_iter().flat_map(|victim| TRICKS.iter().map(move |t| (victim, t)));
+    let games = games.filter(|(victim, trick)| *victim != Victim::Sftp || trick.downloads());
+    let games: Vec<_> = games.collect();
+    plan.carry_out(|run, tally| {
+        let (victim, trick) = games[usize::try_from(run)? % games.len()];
+        for what in play(victim, trick)? {
+            tally.violation(run, &format!("{victim:?}, {}: {what}", trick.name));
+        }
+        tally.count(&format!("tricks on {}", victim.name()));
+        Ok(())
+    })
+}
+
+impl Victim {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Copier(Whose::Ours) => "lhscp",
+            Self::Copier(Whose::Scp) => "scp",
+            Self::Sftp => "lhsftp",
+        }
+    }
+}
+
+/// How many games there are.
+#[must_use]
+pub fn games() -> u64 {
+    let downloads = TRICKS.iter().filter(|trick| trick.downloads()).count();
+    (TRICKS.len() + downloads) as u64
+}
+
+/// Plays one trick; what was wrong with the client's reaction.
+pub fn play(victim: Victim, trick: &Trick) -> Result<Vec<String>> {
+    let world = World::new()?;
+    let guard = world.path("guard");
+    let dest = guard.join("dest");
+    fs::create_dir_all(&dest)?;
+    fs::write(guard.join("canary"), "alive")?;
+    fs::create_dir(&world.from)?;
+    write(&world.from.join("a"), 5000, 1)?;
+    write(&world.from.join("large"), 700_000, 2)?;
+    let before = outside(&world)?;
+
+    let server = server(&world, trick)?;
+    let limit = if trick.expect == Expect::Endless { ENDLESS } else { THINKING };
+    let ended =
+        Running::start(command(victim, trick, &world, server)?, &world.path("home"))?.end(limit)?;
+    let mut wrong = Vec::new();
+    if outside(&world)? != before {
+        wrong.push(format!("ESCAPED: {:?}", outside(&world)?.0.keys()));
+    }
+    wrong.extend(reaction(victim, trick, &ended));
+    if trick.expect == Expect::Right && trick.downloads() && ended.well() {
+        let tree = dest.join("tree");
+        let right = fs::read(tree.join("big")).is_ok_and(|bytes| bytes == big())
+            && fs::read(tree.join("sub/b")).is_ok_and(|bytes| bytes == b"beta");
+        wrong.extend((!right).then(|| "the content is not right".to_owned()));
+    }
+    Ok(wrong)
+}
+
+/// Everything that the client has no business with: all beside its destination and its home.
+fn outside(world: &World) -> Result<Snapshot> {
+    let mut all = Snapshot::of(&world.path(""))?;
+    let own = |name: &[u8]| name.starts_with(b"guard/dest/") || name.starts_with(b"home");
+    all.0.retain(|name, _| !own(name) && name != b"");
+    // Its time changes with what is made in it, which is allowed.
+    if let Some(dest) = all.0.get_mut(&b"guard/dest"[..]) {
+        dest.modified = (0, 0);
+    }
+    Ok(all)
+}
+
+fn server(world: &World, trick: &Trick) -> Result<PathBuf> {
+    let home = world.path("home");
+    fs::create_dir_all(&home)?;
+    let words = ["evil", trick.name].map(str::to_owned);
+    let chaos = [program("chaos")?.display().to_string()];
+    let guard = [world.path("guard").display().to_string()];
+    wrapper(&home.join("evil"), &[&chaos[..], &words, &guard].concat())
+}
+
+fn command(victim: Victim, trick: &Trick, world: &World, server: PathBuf) -> Result<Command> {
+    let dest = world.path("guard/dest");
+    match (victim, trick.way) {
+        (Victim::Copier(whose), way) => {
+            let copier = Copier::with(whose, &world.path("home"), Some(server))?;
+            let words: &[&str] = match whose {
+                // Verified, so that lies about hashes matter, and one lane, so that they come soon.
+                Whose::Ours => &["-r", "-p", "-n", "1", "--verify"],
+                Whose::Scp => &["-r", "-p"],
+            };
+            match way {
+                Way::Up => copier.command(way, &world.from, "/up".as_ref(), words),
+                Way::Down => copier.command(way, "/tree".as_ref(), &dest, words),
+            }
+        }
+        (Victim::Sftp, _) => {
+            let batch = world.path("home/batch");
+            fs::write(&batch, format!("get -rp /tree {}\n", dest.display()))?;
+            let mut command = Command::new(program("lhsftp")?);
+            command.arg("-D").arg(server).arg("-b").arg(batch);
+            command.env("HOME", world.path("home")).env("LC_ALL", "C").current_dir(dest);
+            Ok(command)
+        }
+    }
+}
+
+/// What is wrong with how the client ended.
+fn reaction(victim: Victim, trick: &Trick, ended: &Ended) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut must = |right: bool, what: &str| {
+        if !right {
+            wrong.push(format!("{what}: {}", ended.words().escape_debug()));
+        }
+    };
+    let endless = trick.expect == Expect::Endless;
+    must(!ended.late || endless, "it hangs");
+    must(ended.late || ended.code.is_some(), "it died of a signal");
+    must(ended.peak_kib <= MOST_MEMORY, &format!("it took {} MiB", ended.peak_kib >> 10));
+    let raw = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    must(
+        !ended.stderr.replace("\r\n", "\n").contains(raw),
+        "the server's text reached the terminal",
+    );
+    must(!ended.stderr.contains("panicked"), "it panicked");
+    match trick.expect {
+        Expect::Refused => {
+            // sftp passes over what it will not have, with a word, and goes on.
+            must(victim == Victim::Sftp || ended.code != Some(0), "exit 0");
+            must(!ended.stderr.trim().is_empty(), "not a word");
+        }
+        Expect::Right => must(ended.well(), "exit not 0"),
+        Expect::Either | Expect::Endless => {
+            let word = ended.well() || ended.late || !ended.stderr.trim().is_empty();
+            must(word, "an error without a word");
+        }
+    }
+    wrong
+}
