@@ -3,7 +3,7 @@
 //! The command line is the part that scp and lhscp share, so that scp can stand in: a check that
 //! scp passes where it is known to fail (`tests/teeth.rs`) has no teeth.
 
-use crate::process::{Ended, Running};
+use crate::process::{Ended, Running, undisturbed};
 use anyhow::{Context, Result};
 use interop::lab::program;
 use interop::need;
@@ -50,7 +50,7 @@ pub struct Copier {
     pub whose: Whose,
     /// Journals, words and wrappers; the copier's home.
     pub scratch: PathBuf,
-    /// What `-D` says; `None` where the caller's words say how the host is reached.
+    /// The program behind `-D`; `None` where the caller's words say how the host is reached.
     pub server: Option<PathBuf>,
     /// What stands before the program, strace for one.
     pub before: Vec<String>,
@@ -74,13 +74,25 @@ impl Served {
 impl Copier {
     /// One that talks to `served`.
     pub fn new(whose: Whose, scratch: &Path, served: Served) -> Result<Self> {
-        Self::with(whose, scratch, Some(served.program()?))
+        let copier = Self::with(whose, scratch, Some(served.program()?))?;
+        copier.serve_by(&[served.program()?.display().to_string()])?;
+        Ok(copier)
     }
 
     /// One that talks to this program.
     pub fn with(whose: Whose, scratch: &Path, server: Option<PathBuf>) -> Result<Self> {
         fs::create_dir_all(scratch)?;
         Ok(Self { whose, scratch: scratch.to_owned(), server, before: Vec::new() })
+    }
+
+    /// From now on these words start the server. They stand behind one name, which is all that the
+    /// copier knows: another name would be another host, and what is left of a copy is its own.
+    pub fn serve_by(&self, words: &[String]) -> Result<()> {
+        wrapper(&self.door(), words).map(drop)
+    }
+
+    fn door(&self) -> PathBuf {
+        self.scratch.join("server")
     }
 
     /// The command of a copy, which knows no home but ours.
@@ -97,8 +109,8 @@ impl Copier {
                 command
             }
         };
-        if let Some(server) = &self.server {
-            command.arg("-D").arg(server);
+        if self.server.is_some() {
+            command.arg("-D").arg(self.door());
         }
         command.args(words);
         let far = |path: &Path| format!("far:{}", path.display());
@@ -133,7 +145,8 @@ impl Copier {
 pub fn wrapper(at: &Path, words: &[String]) -> Result<PathBuf> {
     let quoted: Vec<String> =
         words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
-    fs::write(at, format!("#!/bin/sh\nexec {}\n", quoted.join(" ")))?;
+    let script = format!("#!/bin/sh\nexec {}\n", quoted.join(" "));
+    undisturbed(|| fs::write(at, script))?;
     fs::set_permissions(at, fs::Permissions::from_mode(0o755))?;
     Ok(at.to_owned())
 }

@@ -18,13 +18,15 @@ pub struct Shape {
     pub names: u64,
     /// So many directories below each other.
     pub depth: u32,
+    /// With symbolic links.
+    pub links: bool,
     /// At most so many bytes in the largest files, of which there are few.
     pub largest: u64,
 }
 
 impl Shape {
     /// A tree that is copied in a tenth of a second.
-    pub const SMALL: Self = Self { names: 12, depth: 2, largest: 3 << 20 };
+    pub const SMALL: Self = Self { names: 12, depth: 2, links: true, largest: 3 << 20 };
 }
 
 /// Makes a random tree at `root`, which was not there.
@@ -36,7 +38,7 @@ pub fn plant(root: &Path, shape: Shape, dice: &mut Dice) -> Result<()> {
             0 | 1 if shape.depth > 0 => {
                 plant(&at, Shape { depth: shape.depth - 1, ..shape }, dice)?;
             }
-            2 => symlink(dice.pick(&["gone", "../up", "/etc/hostname", "."]), &at)?,
+            2 if shape.links => symlink(dice.pick(&["gone", "../up", "/etc/hostname", "."]), &at)?,
             3 => sparse(&at, shape, dice)?,
             _ => write(&at, size(shape, dice), dice.next())?,
         }
@@ -128,21 +130,26 @@ impl Change {
     pub const ALL: [Self; 5] =
         [Self::Grow, Self::Shrink, Self::Rewrite, Self::Replace, Self::Delete];
 
-    /// Lets it happen.
+    /// Lets it happen. The file is seconds younger afterwards: a protocol that knows no less could
+    /// not tell it from the one before (docs/reliability.md).
     pub fn happen(self, to: &Path, seed: u64) -> Result<()> {
+        let later = fs::metadata(to)?.modified()?.max(SystemTime::now()) + Duration::from_secs(2);
         match self {
             Self::Grow => {
                 let mut file = OpenOptions::new().append(true).open(to)?;
                 file.write_all(&seed.to_le_bytes().repeat(1000))?;
+                file.set_modified(later)?;
             }
             Self::Shrink => {
                 let file = OpenOptions::new().write(true).open(to)?;
                 file.set_len(file.metadata()?.len() / 2)?;
+                file.set_modified(later)?;
             }
-            Self::Rewrite => rewrite(to, seed)?,
+            Self::Rewrite => rewrite(to, seed, later)?,
             Self::Replace => {
                 let fresh = to.with_file_name("fresh one");
                 write(&fresh, fs::metadata(to)?.len(), seed)?;
+                File::open(&fresh)?.set_modified(later)?;
                 fs::rename(fresh, to)?;
             }
             Self::Delete => fs::remove_file(to)?,
@@ -168,10 +175,10 @@ impl Change {
 /// From its start to its end in steps, and its time is set once more when all is written: a reader
 /// that sees the same time before and after has not seen a mixture. (One write sets the time
 /// before it moves its bytes, so that between the two nobody could tell.)
-fn rewrite(to: &Path, seed: u64) -> Result<()> {
+fn rewrite(to: &Path, seed: u64, later: SystemTime) -> Result<()> {
     let mut file = OpenOptions::new().write(true).open(to)?;
     stream::make(&mut file, fs::metadata(to)?.len(), seed)?;
-    file.set_modified(SystemTime::now())?;
+    file.set_modified(later)?;
     Ok(())
 }
 

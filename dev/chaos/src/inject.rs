@@ -1,6 +1,6 @@
 //! Inject: system calls that fail because strace says so, and which ones did.
 
-use crate::copier::{Copier, Way, wrapper};
+use crate::copier::{Copier, Way};
 use anyhow::{Context, Result};
 use std::collections::HashMap;
 use std::fs;
@@ -38,15 +38,15 @@ pub const WRITING: &[&str] = &[
 
 /// The errors of issue and standard: a full disk, a full quota, a broken disk, no permission.
 pub const ERRORS: &[Errno] = &[
-    Errno("ENOSPC", "No space left on device"),
-    Errno("EDQUOT", "Disk quota exceeded"),
-    Errno("EIO", "Input/output error"),
-    Errno("EACCES", "Permission denied"),
+    Errno("ENOSPC", &["No space left on device"]),
+    Errno("EDQUOT", &["uota exceeded"]),
+    Errno("EIO", &["Input/output error", "I/O error"]),
+    Errno("EACCES", &["Permission denied"]),
 ];
 
-/// An error's name, and what the C library says for it.
+/// An error's name, and what those who know it say.
 #[derive(Debug, Clone, Copy)]
-pub struct Errno(pub &'static str, pub &'static str);
+pub struct Errno(pub &'static str, pub &'static [&'static str]);
 
 /// One call of a thread, counted from one: `when=` of strace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -89,7 +89,8 @@ impl Strace {
         match (way, copier.server.take()) {
             (Way::Up, Some(server)) => {
                 words.push(server.display().to_string());
-                copier.server = Some(wrapper(&copier.scratch.join("strace-server"), &words)?);
+                copier.server = Some(server);
+                copier.serve_by(&words)?;
             }
             (_, server) => {
                 copier.server = server;

@@ -4,13 +4,13 @@
 use crate::copier::{Copier, Served, Way, Whose};
 use crate::dice::Dice;
 use crate::forest::write;
+use crate::process::call;
 use crate::snapshot::Snapshot;
 use crate::tally::{Plan, Tally};
 use crate::world::World;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 /// What can happen to a journal.
@@ -148,7 +148,8 @@ impl Stopped {
         Ok(())
     }
 
-    /// Goes on from where the copy was stopped, beside a journal of these bytes; what was spared.
+    /// Goes on from where the copy was stopped, beside a journal of these bytes; how many bytes
+    /// did not have to be moved.
     fn go_on(&mut self, what: &str, journal: &[u8], tally: &mut Tally) -> Result<u64> {
         self.number += 1;
         keep(&self.world, "kept to", "to")?;
@@ -166,7 +167,7 @@ impl Stopped {
                 tally.violation(self.number, &case);
             }
         }
-        Ok(reported(&ended.stdout, "spared"))
+        Ok(Self::SIZE.saturating_sub(reported(&ended.stdout, "bytes")))
     }
 }
 
@@ -185,9 +186,7 @@ fn keep(world: &World, from: &str, to: &str) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(&to)?;
     }
-    let copied = Command::new("cp").arg("-a").arg(world.path(from)).arg(to).status();
-    ensure!(copied.context("cp")?.success(), "cp");
-    Ok(())
+    call("cp", &["-a".as_ref(), world.path(from).as_ref(), to.as_ref()])
 }
 
 /// Where records end: `uint32 length, little-endian | uint8 kind | payload | 8 bytes checksum`.

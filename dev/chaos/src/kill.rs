@@ -9,17 +9,17 @@ use crate::copier::{Copier, PATIENCE, Way, Whose};
 use crate::dice::Dice;
 use crate::forest::write;
 use crate::journal::reported;
-use crate::process::{Running, descendants, kill};
+use crate::process::{Running, call, descendants, kill};
 use crate::relay::Relay;
 use crate::snapshot::Snapshot;
 use crate::tally::{Plan, Tally};
 use crate::world::World;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use interop::{Kind, Lab, Server};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -211,11 +211,13 @@ impl Game {
             Death::Server => descendants(self.server.pid()).into_iter().for_each(kill),
             Death::SomeConnections => self.relay.cut(|| dice.percent(40)),
             Death::AllConnections => self.relay.cut(|| true),
-            Death::Sockets => command("ss", &["-K", "dport", "=", &self.relay.port.to_string()])?,
+            Death::Sockets => {
+                call("ss", &["-K", "dport", "=", &self.relay.port.to_string()].map(OsStr::new))?
+            }
             Death::Link => {
-                command("ip", &["link", "set", "lo", "down"])?;
+                call("ip", &["link", "set", "lo", "down"].map(OsStr::new))?;
                 sleep(Duration::from_secs(1));
-                command("ip", &["link", "set", "lo", "up"])?;
+                call("ip", &["link", "set", "lo", "up"].map(OsStr::new))?;
             }
         }
         running.pass(Duration::from_millis(20))?;
@@ -256,15 +258,6 @@ impl Game {
             tally.violation(run, &format!("{kind:?}, {way:?}: left over: {parts:?}"));
         }
         Ok(())
-    }
-}
-
-fn command(program: &str, words: &[&str]) -> Result<()> {
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    match command.status().with_context(|| program.to_owned())?.success() {
-        true => Ok(()),
-        false => bail!("{command:?} failed"),
     }
 }
 

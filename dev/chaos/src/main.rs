@@ -31,6 +31,12 @@ struct How {
     scp: bool,
 }
 
+impl How {
+    fn whose(self) -> Whose {
+        if self.scp { Whose::Scp } else { Whose::Ours }
+    }
+}
+
 #[derive(Subcommand)]
 enum Scenario {
     /// Client, server and connections die.
@@ -46,7 +52,16 @@ enum Scenario {
     /// All of these, on random trees.
     Random(How),
     /// A server lies.
-    Malicious(How),
+    Malicious {
+        #[command(flatten)]
+        how: How,
+        /// To this program alone: lhscp or lhsftp.
+        #[arg(long)]
+        on: Option<String>,
+        /// In this way alone.
+        #[arg(long)]
+        trick: Option<String>,
+    },
     /// Such a server, on standard input and output.
     #[command(hide = true)]
     Evil {
@@ -67,17 +82,33 @@ fn main() -> Result<ExitCode> {
         Scenario::Source(how) => ("source", how, 100, chaos::source::run),
         Scenario::Journal(how) => ("journal", how, 100, chaos::journal::run),
         Scenario::Random(how) => ("random", how, 1000, chaos::random::run),
-        Scenario::Malicious(how) => {
-            ("malicious", how, chaos::malicious::games(), chaos::malicious::run)
-        }
+        Scenario::Malicious { how, on, trick } => return lies(how, on, trick),
         Scenario::Evil { trick, guard } => {
             chaos::evil::serve(&trick, &guard)?;
             return Ok(ExitCode::SUCCESS);
         }
     };
+    carry_out(name, how, runs, |plan| run(plan, how.whose()))
+}
+
+fn lies(how: How, on: Option<String>, trick: Option<String>) -> Result<ExitCode> {
+    let mut games = chaos::malicious::games(how.whose());
+    games.retain(|(victim, known)| {
+        on.as_ref().is_none_or(|on| on == victim.name())
+            && trick.as_ref().is_none_or(|trick| trick == known.name)
+    });
+    carry_out("malicious", how, games.len() as u64, |plan| chaos::malicious::run(plan, &games))
+}
+
+fn carry_out(
+    name: &str,
+    how: How,
+    runs: u64,
+    run: impl FnOnce(Plan) -> Result<Tally>,
+) -> Result<ExitCode> {
     let plan = Plan { runs: how.runs.unwrap_or(runs), seed: how.seed, jobs: how.jobs };
     let start = Instant::now();
-    let mut tally = run(plan, if how.scp { Whose::Scp } else { Whose::Ours })?;
+    let mut tally = run(plan)?;
     tally.took = start.elapsed();
     print!("{HEAD}{}", tally.rows(name));
     Ok(ExitCode::from(u8::from(!tally.violations.is_empty())))

@@ -1,15 +1,36 @@
 //! Process: one program under way, that may be looked at, killed, and waited for with a deadline.
 //! What it says goes to files, so that nobody has to read along.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(2);
+
+/// Held while a script is written and while a program is started: a program that is started just
+/// then would hold the script open for writing, and nobody could run it.
+static DOORWAY: Mutex<()> = Mutex::new(());
+
+/// Does something that no start of a program may come between.
+pub fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
+    let _held = DOORWAY.lock().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
+/// Runs a helper to its end, which must be good.
+pub fn call(program: &str, words: &[&OsStr]) -> Result<()> {
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = undisturbed(|| command.spawn()).with_context(|| program.to_owned())?;
+    ensure!(child.wait()?.success(), "{command:?} failed");
+    Ok(())
+}
 
 /// A program under way; killed when dropped.
 #[derive(Debug)]
@@ -40,7 +61,7 @@ impl Running {
         let said = ["stdout", "stderr"].map(|name| scratch.join(format!("said.{name}")));
         let [stdout, stderr] = &said;
         command.stdin(Stdio::null()).stdout(File::create(stdout)?).stderr(File::create(stderr)?);
-        let child = command.spawn().with_context(|| format!("{command:?}"))?;
+        let child = undisturbed(|| command.spawn()).with_context(|| format!("{command:?}"))?;
         Ok(Self { child, said, peak_kib: 0 })
     }
 

@@ -6,17 +6,16 @@ use crate::copier::{PATIENCE, Served, Way, Whose};
 use crate::dice::Dice;
 use crate::forest::{Change, Shape, plant, write};
 use crate::inject::{ERRORS, Strace};
-use crate::process::{Ended, descendants, kill};
+use crate::process::{Ended, call, descendants, kill};
 use crate::snapshot::{Exactly, Kind, Snapshot};
 use crate::tally::{Plan, Tally};
 use crate::world::{Whole, World, turn};
 use crate::{journal, process::Running};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 /// Calls that are made to fail: those of every writer, so that most injections hit.
@@ -84,14 +83,16 @@ struct Run {
 impl Run {
     fn new(run: u64, whose: Whose, dice: &mut Dice) -> Result<Self> {
         let world = World::new()?;
-        plant(&world.from, Shape::SMALL, dice)?;
+        let words = words(whose, dice);
+        // Without -p links are followed, as scp does: wherever they lead to.
+        let links = words.contains(&"-p");
+        plant(&world.from, Shape { links, ..Shape::SMALL }, dice)?;
         if dice.percent(50) {
             older(&world, dice)?;
         }
         let mut whole = Whole::before(&Snapshot::of(&world.arrived())?);
         whole.admit(&Snapshot::of(&world.from)?);
         let (way, served) = turn(run);
-        let words = words(whose, dice);
         Ok(Self { run, whose, world, way, served, words, whole, story: Vec::new() })
     }
 
@@ -210,9 +211,8 @@ impl Run {
 
     /// Somebody tidies up: files under way are gone.
     fn lose_part(&self) -> Result<()> {
-        let find = "find \"$0\" -name '.*.part' -delete";
-        Command::new("sh").args(["-c", find]).arg(&self.world.to).status()?;
-        Ok(())
+        let words = ["-name", ".*.part", "-delete"].map(OsStr::new);
+        call("find", &[&[self.world.to.as_os_str()], &words[..]].concat())
     }
 }
 
@@ -249,8 +249,7 @@ fn words(whose: Whose, dice: &mut Dice) -> Vec<&'static str> {
 
 /// An older state of the source in the target: some files gone, some with other content.
 fn older(world: &World, dice: &mut Dice) -> Result<()> {
-    let copied = Command::new("cp").arg("-a").arg(&world.from).arg(world.arrived()).status()?;
-    ensure!(copied.success(), "cp");
+    call("cp", &["-a".as_ref(), world.from.as_ref(), world.arrived().as_ref()])?;
     for (name, item) in Snapshot::of(&world.from)?.0 {
         let at = world.arrived().join(OsStr::from_bytes(&name));
         match (item.kind, dice.below(10)) {

@@ -40,8 +40,8 @@ pub(crate) fn big() -> Vec<u8> {
 }
 
 impl Honest {
-    /// `/tree` with files, a directory and a link; `/up` is empty.
-    pub(crate) fn new() -> Self {
+    /// `/tree` with files, a directory and maybe a link; `/up` is empty.
+    pub(crate) fn new(link: bool) -> Self {
         let file = |bytes: &[u8]| Node::File(bytes.to_vec());
         let nodes = [
             ("/", Node::Directory),
@@ -56,7 +56,9 @@ impl Honest {
             ("/tree/x/canary", file(b"escaped")),
         ];
         let nodes = nodes.map(|(path, node)| (path.as_bytes().to_vec(), node));
-        Self { nodes: nodes.into(), opened: BTreeMap::new(), next: 0, bait: file(b"escaped") }
+        let mut nodes = BTreeMap::from(nodes);
+        nodes.retain(|_, node| link || !matches!(node, Node::Link(_)));
+        Self { nodes, opened: BTreeMap::new(), next: 0, bait: file(b"escaped") }
     }
 
     /// The honest answer.

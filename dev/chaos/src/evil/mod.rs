@@ -54,7 +54,11 @@ pub fn big() -> Vec<u8> {
 pub fn serve(trick: &str, guard: &str) -> Result<()> {
     let trick = TRICKS.iter().find(|known| known.name == trick).context("unknown trick")?;
     let (mut input, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
-    let mut stage = Stage { honest: Honest::new(), guard: guard.as_bytes().to_vec(), times: 0 };
+    let mut stage = Stage {
+        honest: Honest::new(trick.name.starts_with("link")),
+        guard: guard.as_bytes().to_vec(),
+        times: 0,
+    };
     next(&mut input)?;
     out.write_all(&greeting(trick))?;
     out.flush()?;
@@ -117,9 +121,10 @@ fn next(input: &mut impl Read) -> Result<Vec<u8>> {
 }
 
 impl Trick {
-    /// Whether lhsftp's recursive get meets it too.
+    /// Whether lhsftp's recursive get meets it too: it asks for none of our extensions.
     #[must_use]
-    pub fn downloads(&self) -> bool {
-        self.way == Way::Down
+    pub fn meets_sftp(&self) -> bool {
+        let ours = self.announces.iter().any(|name| name.ends_with(b"@longhaul"));
+        self.way == Way::Down && !ours
     }
 }

@@ -99,14 +99,19 @@ pub const TRICKS: &[Trick] = &[
         Request::Readdir(_) => Said::Reply(Reply::Names(vec![named(b"again", attrs(&Node::Directory))])),
         _ => Said::Reply(a.right),
     }),
-    row("listing-endless-empty", Down, Refused, |_, a| match a.request {
+    row("listing-endless-empty", Down, Either, |_, a| match a.request {
         Request::Readdir(_) => Said::Reply(Reply::Names(Vec::new())),
         _ => Said::Reply(a.right),
     }),
     row("listing-endless-new", Down, Endless, |s, a| s.ever_new(a)),
-    row("directories-endless", Down, Endless, |_, a| match a.request {
-        Request::Readdir(_) => a.listed(vec![named(b"deeper", attrs(&Node::Directory))]),
+    row("directories-endless", Down, Endless, |s, a| match a.request {
+        Request::Readdir(_) => {
+            s.times += 1;
+            let deeper = vec![named(b"deeper", attrs(&Node::Directory))];
+            Said::Reply(if s.times % 2 == 1 { Reply::Names(deeper) } else { Reply::status(Status::Eof) })
+        }
         Request::Opendir(_) => Said::Reply(Reply::Handle(handle(b"d"))),
+        Request::Lstat(_) | Request::Stat(_) => Said::Reply(Reply::Attrs(attrs(&Node::Directory))),
         _ => Said::Reply(a.right),
     }),
     row("listing-count-huge", Down, Refused, |_, a| match a.request {
@@ -157,7 +162,7 @@ pub const TRICKS: &[Trick] = &[
     row("packet-cut", Down, Refused, |s, a| a.read_as(|a| {
         s.times += 1;
         if s.times > 1 { return Said::Hang; }
-        Said::Raw(encoded(&a.right, a.id)[..20].to_vec())
+        Said::Raw(encoded(&a.right, a.id)[..10].to_vec())
     })),
     row("goes-away", Down, Refused, |_, a| a.read_as(|_| Said::Hang)),
     row("status-unknown", Down, Refused, |_, a| a.read_as(|_| Said::Reply(Reply::Status { code: Status::Other(4711), text: Vec::new() }))),
@@ -272,7 +277,10 @@ impl Asked<'_> {
     /// A listing with more in it.
     fn listed(self, more: Vec<Name>) -> Said {
         match (self.request, self.right) {
-            (Request::Readdir(_), Reply::Names(names)) => {
+            // Of /tree alone.
+            (Request::Readdir(_), Reply::Names(names))
+                if names.iter().any(|n| n.name == b"big") =>
+            {
                 Said::Reply(Reply::Names([names, more].concat()))
             }
             (_, right) => Said::Reply(right),
