@@ -57,15 +57,16 @@ impl Counts {
     fn add(&mut self, event: &Event<'_>) {
         match *event {
             Event::Found { files, bytes } => {
-                self.files_found += files;
-                self.bytes_found += bytes;
+                self.files_found = self.files_found.saturating_add(files);
+                // Sizes are what a server says.
+                self.bytes_found = self.bytes_found.saturating_add(bytes);
             }
             Event::Scanned => self.scanned = true,
             Event::Moved { lane, bytes } => {
                 self.moved += bytes;
                 self.lanes.entry(lane).and_modify(|lane| lane.moved += bytes);
             }
-            Event::Spared { bytes } => self.spared += bytes,
+            Event::Spared { bytes } => self.spared = self.spared.saturating_add(bytes),
             Event::Finished { .. } => self.files += 1,
             Event::LaneOpened { lane, host, connection, channel } => {
                 let open = Lane { host: host.to_owned(), connection, channel, moved: 0 };
@@ -83,7 +84,7 @@ impl Counts {
 
     /// Bytes that are dealt with. What is sent again counts twice in `moved`.
     pub(crate) fn bytes(&self) -> u64 {
-        let dealt_with = self.moved + self.spared;
+        let dealt_with = self.moved.saturating_add(self.spared);
         if self.scanned { dealt_with.min(self.bytes_found) } else { dealt_with }
     }
 

@@ -77,6 +77,13 @@ impl Meta {
         }
     }
 
+    /// As [`Meta::remote`]; `None` of a plain file of which the server does not tell the size, which
+    /// could only be guessed to be empty (R6).
+    pub(super) fn told(attrs: &Attrs) -> Option<Self> {
+        let meta = Self::remote(attrs);
+        (meta.kind != Kind::File || attrs.size.is_some()).then_some(meta)
+    }
+
     /// Of a file on another host. Without a mode it passes for a plain file, as with sftp(1).
     pub(super) fn remote(attrs: &Attrs) -> Self {
         let mode = attrs.mode.unwrap_or(REGULAR | 0o666);

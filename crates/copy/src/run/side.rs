@@ -452,7 +452,9 @@ pub(super) fn told(answer: Result<Answer, sftp::client::Error>) -> Answered {
     Ok(match answer? {
         Answer::Reply(Reply::Status { .. }) => Told::Done,
         Answer::Reply(Reply::Handle(handle)) => Told::Open(Open::Remote(handle)),
-        Answer::Reply(Reply::Attrs(attrs)) => Told::Meta(Meta::remote(&attrs)),
+        Answer::Reply(Reply::Attrs(attrs)) => Told::Meta(
+            Meta::told(&attrs).ok_or_else(|| Fault::other("the server does not tell its size"))?,
+        ),
         Answer::Reply(Reply::Names(names)) => Told::Names(names),
         Answer::Reply(Reply::Extended(bytes)) => Told::Extended(bytes),
         Answer::Reply(Reply::Data(bytes)) => {

@@ -46,6 +46,8 @@ struct Directory {
     open: Option<Open>,
     /// The listing started again on a new connection: names come again.
     again: bool,
+    /// Why it could not be made; it may be there already.
+    refused: Option<Fault>,
 }
 
 /// What an answer is for.
@@ -147,8 +149,10 @@ impl<'c, 'a> Walk<'c, 'a> {
             return self.fault(&from, "directories too deep inside each other");
         }
         let listing = Listing::default();
-        let (open, again) = (None, false);
-        self.waiting.push(Directory { from, to, above, depth, meta, fresh, listing, open, again });
+        let (open, again, refused) = (None, false, None);
+        let directory =
+            Directory { from, to, above, depth, meta, fresh, listing, open, again, refused };
+        self.waiting.push(directory);
     }
 
     fn make(&mut self, directory: Directory) {
@@ -178,7 +182,8 @@ impl<'c, 'a> Walk<'c, 'a> {
                 self.copying.report().directories += 1;
                 self.list(directory);
             }
-            (Step::Made(directory), Err(_)) => {
+            (Step::Made(mut directory), Err(fault)) => {
+                directory.refused = Some(fault);
                 let to = directory.to.clone();
                 // F2: only what the user named may be a link to a directory.
                 let ask = if directory.depth == 0 { Ask::Stat(to) } else { Ask::Lstat(to) };
@@ -195,7 +200,8 @@ impl<'c, 'a> Walk<'c, 'a> {
                 self.fault(&directory.to, "is in the way: not a directory");
             }
             (Step::There(directory), Err(Fault::Missing)) => {
-                self.fault(&directory.to, "the directory cannot be made");
+                let fault = directory.refused.unwrap_or(Fault::Missing);
+                self.fault(&directory.to, &format!("the directory cannot be made: {fault}"));
             }
             (Step::There(directory), Err(fault)) => self.copying.fault(&directory.to, &fault),
             (Step::Opened(mut directory), Ok(Told::Open(open))) => {
@@ -271,9 +277,16 @@ impl<'c, 'a> Walk<'c, 'a> {
 
     /// F1: what a server lists is one component each, and comes once.
     fn names(&mut self, mut directory: Directory, names: Vec<sftp::codec::Name>) {
+        // No names are no answer, and the end to others as well: never a reason to ask again (F6).
+        if names.is_empty() {
+            return self.close(directory);
+        }
         for name in names {
             match directory.listing.admit(&name.name) {
-                Ok(true) => self.name(&mut directory, &name.name, Meta::remote(&name.attrs)),
+                Ok(true) => match Meta::told(&name.attrs) {
+                    Some(meta) => self.name(&mut directory, &name.name, meta),
+                    None => self.look_closer(&directory, &name.name),
+                },
                 Ok(false) => {}
                 Err(names::BadName::Twice) if directory.again => {}
                 Err(bad) => {
@@ -286,14 +299,32 @@ impl<'c, 'a> Walk<'c, 'a> {
         self.more(directory);
     }
 
-    fn name(&mut self, directory: &mut Directory, name: &[u8], meta: Meta) {
+    /// A name of which the listing did not say enough.
+    fn look_closer(&mut self, directory: &Directory, name: &[u8]) {
+        let Some((from, to)) = self.admitted(directory, name, false) else { return };
+        let Directory { above, depth, fresh, .. } = *directory;
+        let ask = if self.copying.options.preserve { Ask::Lstat } else { Ask::Stat };
+        let followed = Step::Followed { from: from.clone(), to, above, depth, fresh };
+        self.ask(At::Source, ask(from), followed);
+    }
+
+    /// The paths of a name at both ends, unless the user excludes it.
+    fn admitted(
+        &self,
+        directory: &Directory,
+        name: &[u8],
+        is_directory: bool,
+    ) -> Option<(Vec<u8>, Vec<u8>)> {
         let from = names::join(&directory.from, name);
         let to = names::join(&directory.to, name);
         let below = to.get(directory.above..).unwrap_or_default();
         let below = below.strip_prefix(b"/").unwrap_or(below);
-        if !self.copying.options.filter.allows(below, meta.kind == Kind::Directory) {
-            return;
-        }
+        self.copying.options.filter.allows(below, is_directory).then_some((from, to))
+    }
+
+    fn name(&mut self, directory: &mut Directory, name: &[u8], meta: Meta) {
+        let admitted = self.admitted(directory, name, meta.kind == Kind::Directory);
+        let Some((from, to)) = admitted else { return };
         let Directory { above, depth, fresh, .. } = *directory;
         if meta.kind != Kind::Symlink || self.copying.options.preserve {
             return self.known(from, to, above, depth, meta, fresh);

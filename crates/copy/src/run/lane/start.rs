@@ -166,7 +166,10 @@ impl Lane<'_> {
                 let to = self.files.get(&id).map(|file| self.writes_to(file)).unwrap_or_default();
                 return self.ask_for(At::Target, Ask::Create(to), id, What::TargetOpened);
             }
-            (What::Mapped, Ok(Told::Extended(map))) => file.data = mapped(&map),
+            // A map that cannot be is none: all of the file counts.
+            (What::Mapped, Ok(Told::Extended(map))) => {
+                file.data = mapped(&map).or_else(|| file.data.take());
+            }
             (What::Mapped, _) => {}
             (_, Err(fault)) => drop(file.fault.get_or_insert(fault)),
             (_, Ok(_)) => drop(file.fault.get_or_insert(Fault::other("an answer of another kind"))),
