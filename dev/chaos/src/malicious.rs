@@ -88,7 +88,10 @@ pub fn play(victim: Victim, trick: &Trick) -> Result<Vec<String>> {
         wrong.push(format!("ESCAPED: {:?}", outside(&world)?.0.keys()));
     }
     wrong.extend(reaction(victim, trick, &ended));
-    if trick.expect == Expect::Right && trick.way == Way::Down && ended.well() {
+    let names_matter = ["name-", "link-", "listing-", "size-", "realpath-", "directories-"];
+    let plain = !names_matter.iter().any(|prefix| trick.name.starts_with(prefix));
+    // Exit 0 says that everything is there, whatever was tried.
+    if plain && victim != Victim::Sftp && trick.way == Way::Down && ended.well() {
         let tree = dest.join("tree");
         let right = fs::read(tree.join("big")).is_ok_and(|bytes| bytes == big())
             && fs::read(tree.join("sub/b")).is_ok_and(|bytes| bytes == b"beta");
@@ -126,8 +129,9 @@ fn command(victim: Victim, trick: &Trick, world: &World, server: PathBuf) -> Res
         (Victim::Copier(whose), way) => {
             let copier = Copier::with(whose, &world.path("home"), Some(server))?;
             let words: &[&str] = match whose {
-                // Verified, so that lies about hashes matter, and one lane, so that they come soon.
-                Whose::Ours => &["-r", "-p", "-n", "1", "--verify"],
+                // One lane, so that lies come soon; verified where lies are about hashes.
+                Whose::Ours if trick.name.starts_with("hashes-") => &["-rp", "-n", "1", "--verify"],
+                Whose::Ours => &["-rp", "-n", "1"],
                 Whose::Scp => &["-r", "-p"],
             };
             match way {

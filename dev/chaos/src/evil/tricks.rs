@@ -92,7 +92,7 @@ pub const TRICKS: &[Trick] = &[
     row("link-target-empty", Down, Refused, |_, a| a.link(vec![named(b"", Attrs::default())])),
     row("link-target-long", Down, Refused, |_, a| a.link(vec![named(&[b'l'; 70_000], Attrs::default())])),
     row("link-target-none", Down, Refused, |_, a| a.link(Vec::new())),
-    row("link-targets-two", Down, Refused, |_, a| a.link(vec![named(b"a", Attrs::default()), named(b"b", Attrs::default())])),
+    row("link-targets-two", Down, Either, |_, a| a.link(vec![named(b"a", Attrs::default()), named(b"b", Attrs::default())])),
 
     // Lists without end
     row("listing-endless-same", Down, Refused, |_, a| match a.request {
@@ -205,9 +205,9 @@ pub const TRICKS: &[Trick] = &[
 
     // Extensions of ours, by a server that lies about them
     with(&[name::GET_FILES], row("files-fewer", Down, Either, |_, a| a.files(|_| Vec::new()))),
-    with(&[name::GET_FILES], row("files-more", Down, Refused, |_, a| a.files(|count| vec![content(b"x"); count + 3]))),
-    with(&[name::GET_FILES], row("files-longer", Down, Refused, |_, a| a.files(|count| vec![content(&[7; 200_000]); count.min(1)]))),
-    with(&[name::GET_FILES], row("files-garbage", Down, Refused, |_, a| match a.request {
+    with(&[name::GET_FILES], row("files-more", Down, Either, |_, a| a.files(|count| vec![content(b"x"); count + 3]))),
+    with(&[name::GET_FILES], row("files-longer", Down, Either, |_, a| a.files(|count| vec![content(&[7; 200_000]); count.min(1)]))),
+    with(&[name::GET_FILES], row("files-garbage", Down, Either, |_, a| match a.request {
         Request::Extended(Extended::GetFiles(_)) => Said::Reply(Reply::Extended(vec![255; 99])),
         _ => Said::Reply(a.right),
     })),
@@ -245,8 +245,8 @@ pub const TRICKS: &[Trick] = &[
         Request::Extended(Extended::Fsync(_)) => Said::Reply(Reply::status(Status::Failure)),
         _ => Said::Reply(a.right),
     })),
-    with(&[name::PUT_FILES], row("put-fewer", Up, Refused, |_, a| a.put(|_| Vec::new()))),
-    with(&[name::PUT_FILES], row("put-more", Up, Refused, |_, a| a.put(|count| vec![well(); count + 3]))),
+    with(&[name::PUT_FILES], row("put-fewer", Up, Either, |_, a| a.put(|_| Vec::new()))),
+    with(&[name::PUT_FILES], row("put-more", Up, Either, |_, a| a.put(|count| vec![well(); count + 3]))),
     with(&[name::PUT_FILES], row("put-one-fails", Up, Refused, |_, a| a.put(|count| {
         let mut all = vec![well(); count];
         all[0] = FileStatus { code: Status::Failure, text: b"\x1b[2J".to_vec() };
