@@ -135,7 +135,9 @@ impl Mover {
         shape: Shape,
         interrupt: Interrupt,
     ) -> Self {
-        let flight = Flight::new(Instant::now());
+        let ours = client.server().is_ok_and(|server| server.has(sftp::codec::name::BLOCK_HASHES));
+        let most = if ours { Flight::MOST } else { Flight::MOST_FROM_STOCK };
+        let flight = Flight::within(most, Instant::now());
         let pace = Pace::new(shape.rate);
         Self {
             client,

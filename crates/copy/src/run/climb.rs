@@ -5,12 +5,16 @@
 //! connections, which cost a login and multiply TCP's windows and the cores. What brought nothing
 //! is taken back, and tried again later: paths change.
 
+use std::time::Duration;
+
 /// Channels of one connection: below OpenSSH's MaxSessions of 10, with room for the scan's own.
 const CHANNELS: u32 = 8;
 /// Connections: what may log in at once (PEERS: MaxStartups begins to refuse at 10).
 const CONNECTIONS: u32 = 8;
 /// Lanes in all: each has a thread and buffers.
 const LANES: u32 = 32;
+/// From this round trip on a window of 2 MiB carries less than 1 Gbit/s.
+const DISTANT: Duration = Duration::from_millis(16);
 /// What an addition has to bring.
 const RISE: f64 = 1.10;
 /// Judgements without a trial after the hill's top was found; doubles each time.
@@ -25,8 +29,17 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// What auto starts with.
-    pub(super) const FIRST: Self = Self { connections: 1, channels: 2 };
+    /// What auto starts with: near by, one lane would nearly do.
+    const NEAR: Self = Self { connections: 1, channels: 2 };
+
+    /// What auto starts with where every step up costs seconds. Channels cost no login, and a
+    /// window of 2 MiB is the least of what every server has.
+    const FAR: Self = Self { connections: 1, channels: CHANNELS };
+
+    /// What auto starts with on a path of this round trip.
+    pub(super) fn first(round_trip: Duration) -> Self {
+        if round_trip < DISTANT { Self::NEAR } else { Self::FAR }
+    }
 
     /// `lanes` of them, on as many connections as there are cores to use, and no more.
     pub(super) fn fixed(lanes: u32, cores: u32) -> Self {
@@ -62,9 +75,9 @@ pub(super) struct Climb {
 }
 
 impl Climb {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(first: Shape) -> Self {
         Self {
-            kept: Shape::FIRST,
+            kept: first,
             rate: 0.0,
             trial: Trial::None,
             most: Shape { connections: CONNECTIONS, channels: CHANNELS },
@@ -133,8 +146,8 @@ mod tests {
 
     /// Climbs `judgements` times on a path where lanes make `rate`; the shapes tried.
     fn climb(judgements: usize, rate: impl Fn(Shape) -> f64) -> Vec<Shape> {
-        let mut climb = Climb::new();
-        let mut shape = Shape::FIRST;
+        let mut climb = Climb::new(Shape::NEAR);
+        let mut shape = Shape::NEAR;
         (0..judgements)
             .map(|_| {
                 shape = climb.judge(shape, rate(shape));
@@ -163,15 +176,15 @@ mod tests {
     #[test]
     fn where_more_lanes_bring_nothing_it_stays_small() {
         let shapes = climb(40, |_| 1e9);
-        let small = shapes.iter().filter(|shape| **shape == Shape::FIRST).count();
+        let small = shapes.iter().filter(|shape| **shape == Shape::NEAR).count();
         assert!(small >= 30, "{shapes:?}");
         assert!(shapes.iter().all(|shape| shape.lanes() <= 4));
     }
 
     #[test]
     fn a_refusal_is_a_limit() {
-        let mut climb = Climb::new();
-        let tried = climb.judge(Shape::FIRST, 1.0);
+        let mut climb = Climb::new(Shape::NEAR);
+        let tried = climb.judge(Shape::NEAR, 1.0);
         assert_eq!(tried.channels, 4);
         climb.channels_refused(3);
         climb.connections_refused(1);

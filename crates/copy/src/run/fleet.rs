@@ -93,8 +93,8 @@ impl<'a> Fleet<'a> {
     where
         'a: 's,
     {
-        let mut climb = Climb::new();
-        let mut shape = Shape::FIRST;
+        let mut shape = Shape::first(rtt);
+        let mut climb = Climb::new(shape);
         self.become_(scope, shape, shape.lanes());
         let look = (rtt * 4).clamp(LOOK, LONG_LOOK);
         loop {

@@ -232,6 +232,8 @@ impl<'a> Lane<'a> {
         retire: &'a AtomicBool,
     ) -> Self {
         let proof = Proof::of(&ends, copying.options.verify);
+        let stock = ends.source.is_remote() && !ends.source.has().hashes;
+        let most = if stock { Flight::MOST_FROM_STOCK } else { Flight::MOST };
         let mut lane = Self {
             copying,
             id,
@@ -244,7 +246,7 @@ impl<'a> Lane<'a> {
             batches: HashMap::new(),
             next_file: 0,
             moving: VecDeque::new(),
-            flight: Flight::new(Instant::now()),
+            flight: Flight::within(most, Instant::now()),
             proof,
             retire,
             worked: false,
