@@ -164,6 +164,21 @@ fn in_place_writes_into_the_file_that_is_there() {
 }
 
 #[test]
+fn in_place_nothing_old_is_left_where_the_source_has_holes() {
+    use std::os::unix::fs::FileExt;
+    for (direction, way) in directions() {
+        let lab = Lab::new();
+        let file = fs::File::create(lab.path("source")).unwrap();
+        file.write_all_at(b"in the middle", 2 << 20).unwrap();
+        file.set_len(5 << 20).unwrap();
+        fs::write(lab.path("target"), common::noise(2, 6_000_000)).unwrap();
+        let options = Options { inplace: true, ..way(&lab.path("source"), &lab.path("target")) };
+        lab.good(&options);
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{direction}");
+    }
+}
+
+#[test]
 fn delayed_updates_are_put_in_place_together_at_the_end() {
     for (direction, way) in directions() {
         let lab = Lab::new();

@@ -217,6 +217,12 @@ impl Lane<'_> {
 
     /// Where a source that may have holes has data: known at once here, asked for elsewhere.
     fn asks_for_holes(&mut self, id: FileId) -> bool {
+        let Some(file) = self.files.get(&id) else { return false };
+        // What stands in place of a hole would stay there.
+        let written = file.old.is_some_and(|old| old.size > 0) || file.entry().reread;
+        if written && self.is_in_place(file) {
+            return false;
+        }
         let Some(file) = self.files.get_mut(&id) else { return false };
         let size = file.entry().meta.size;
         if file.data.is_some() || size <= self.block || self.copying.options.test.is_some() {
