@@ -6,7 +6,7 @@ use crate::copier::{PATIENCE, Served, Way, Whose};
 use crate::dice::Dice;
 use crate::forest::{Change, Shape, plant, write};
 use crate::inject::{ERRORS, Strace};
-use crate::process::{Ended, call, descendants, kill};
+use crate::process::{Ended, call, descendants, kill, name};
 use crate::snapshot::{Exactly, Kind, Snapshot};
 use crate::tally::{Plan, Tally};
 use crate::world::{Whole, World, turn};
@@ -146,7 +146,9 @@ impl Run {
             Fault::KillCopier => running.kill()?,
             Fault::KillServer => {
                 let below = descendants(running.pid());
-                let all = dice.percent(50);
+                // A traced program that lost its strace is not dead, and no answer comes of it.
+                let traced = below.iter().any(|pid| name(*pid) == "strace");
+                let all = traced || dice.percent(50);
                 below.into_iter().filter(|_| all || dice.percent(50)).for_each(kill);
             }
             Fault::Change(change) => {
