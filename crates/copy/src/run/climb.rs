@@ -29,16 +29,17 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// What auto starts with: near by, one lane would nearly do.
-    const NEAR: Self = Self { connections: 1, channels: 2 };
+    /// What auto starts with.
+    pub(super) const FIRST: Self = Self { connections: 1, channels: 2 };
 
-    /// What auto starts with where every step up costs seconds: over 100 ms a channel's window of
-    /// 2 MiB carries 20 MB/s and a connection's send buffer of 4 MiB 27 MB/s.
-    const FAR: Self = Self { connections: 4, channels: 2 };
+    /// What auto goes on with at once where there is more to do than the first lanes took, and
+    /// every step up would cost seconds: over 100 ms a channel's window of 2 MiB carries 20 MB/s,
+    /// and a connection's send buffer of 4 MiB 17 to 27.
+    const FAR: Self = Self { connections: CONNECTIONS, channels: 2 };
 
-    /// What auto starts with on a path of this round trip.
-    pub(super) fn first(round_trip: Duration) -> Self {
-        if round_trip < DISTANT { Self::NEAR } else { Self::FAR }
+    /// Where the climb begins on a path of this round trip.
+    pub(super) fn base(round_trip: Duration) -> Self {
+        if round_trip < DISTANT { Self::FIRST } else { Self::FAR }
     }
 
     /// `lanes` of them, on as many connections as there are cores to use, and no more.
@@ -146,8 +147,8 @@ mod tests {
 
     /// Climbs `judgements` times on a path where lanes make `rate`; the shapes tried.
     fn climb(judgements: usize, rate: impl Fn(Shape) -> f64) -> Vec<Shape> {
-        let mut climb = Climb::new(Shape::NEAR);
-        let mut shape = Shape::NEAR;
+        let mut climb = Climb::new(Shape::FIRST);
+        let mut shape = Shape::FIRST;
         (0..judgements)
             .map(|_| {
                 shape = climb.judge(shape, rate(shape));
@@ -176,15 +177,15 @@ mod tests {
     #[test]
     fn where_more_lanes_bring_nothing_it_stays_small() {
         let shapes = climb(40, |_| 1e9);
-        let small = shapes.iter().filter(|shape| **shape == Shape::NEAR).count();
+        let small = shapes.iter().filter(|shape| **shape == Shape::FIRST).count();
         assert!(small >= 30, "{shapes:?}");
         assert!(shapes.iter().all(|shape| shape.lanes() <= 4));
     }
 
     #[test]
     fn a_refusal_is_a_limit() {
-        let mut climb = Climb::new(Shape::NEAR);
-        let tried = climb.judge(Shape::NEAR, 1.0);
+        let mut climb = Climb::new(Shape::FIRST);
+        let tried = climb.judge(Shape::FIRST, 1.0);
         assert_eq!(tried.channels, 4);
         climb.channels_refused(3);
         climb.connections_refused(1);

@@ -93,7 +93,11 @@ impl<'a> Fleet<'a> {
     where
         'a: 's,
     {
-        let mut shape = Shape::first(rtt);
+        self.become_(scope, Shape::FIRST, Shape::FIRST.lanes());
+        if !self.finds_more() {
+            return;
+        }
+        let mut shape = Shape::base(rtt);
         let mut climb = Climb::new(shape);
         self.become_(scope, shape, shape.lanes());
         let look = (rtt * 4).clamp(LOOK, LONG_LOOK);
@@ -114,6 +118,16 @@ impl<'a> Fleet<'a> {
             shape = climb.judge(shape, rate);
             self.become_(scope, shape, shape.lanes());
         }
+    }
+
+    /// Waits until there is more to do than the first lanes took; false if it is over.
+    fn finds_more(&self) -> bool {
+        while !self.copying.queue.has_more() {
+            if !self.goes_on(TICK) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Waits until new lanes are at work, and then for `rest`; false if it is over.
