@@ -40,11 +40,17 @@ pub(super) struct Late {
     pub(super) links: Vec<(Vec<u8>, Vec<u8>)>,
     /// Files that wait for their names (`--delay-updates`).
     pub(super) delayed: Vec<Delayed>,
+    /// Files that a server was putting in place when its connection broke: if it was killed, its
+    /// own part files are still there.
+    pub(super) orphaned: Vec<Vec<u8>>,
 }
 
 impl Late {
     pub(super) fn is_empty(&self) -> bool {
-        self.directories.is_empty() && self.links.is_empty() && self.delayed.is_empty()
+        self.directories.is_empty()
+            && self.links.is_empty()
+            && self.delayed.is_empty()
+            && self.orphaned.is_empty()
     }
 }
 

@@ -6,7 +6,7 @@ use super::copying::{Copying, Delayed};
 use super::lane::At;
 use super::meta::Setting;
 use super::names;
-use super::side::{Ask, Fault};
+use super::side::{Ask, Fault, Told};
 use crate::observe::Outcome;
 use std::collections::HashMap;
 
@@ -20,6 +20,7 @@ pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
         copying.warn(Some(&first.entry.to), &why);
     }
     link(copying, control, late.links);
+    sweep(control, &late.orphaned);
     let mut directories = late.directories;
     directories.sort_by_key(|(path, _)| {
         std::cmp::Reverse(path.iter().filter(|byte| **byte == b'/').count())
@@ -74,6 +75,46 @@ fn place(copying: &Copying<'_>, control: &mut Control<'_>, delayed: Vec<Delayed>
     });
 }
 
+/// Part files of a server of ours that was killed while it put files in place for us: those of
+/// these files, by that server's own names for them (`.<name>.<hex>-<hex>.part`).
+fn sweep(control: &mut Control<'_>, orphaned: &[Vec<u8>]) {
+    let mut directories: Vec<_> = orphaned.iter().map(|path| names::split(path).0).collect();
+    directories.sort_unstable();
+    directories.dedup();
+    for directory in directories {
+        let ours = |part: &[u8]| {
+            let of = |path: &Vec<u8>| {
+                names::split(path).0 == directory && is_servers_part(names::split(path).1, part)
+            };
+            orphaned.iter().any(of)
+        };
+        let found: Vec<_> =
+            list(control, directory).into_iter().filter(|name| ours(name)).collect();
+        let asks = found.iter().map(|name| ((), Ask::Remove(names::join(directory, name))));
+        all(control, asks, |(), _| {});
+    }
+}
+
+/// Names in a directory of the target; what cannot be listed has none.
+fn list(control: &mut Control<'_>, directory: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    if let Ok(Told::Open(open)) = control.call(At::Target, Ask::Opendir(directory.to_vec())) {
+        while let Ok(Told::Names(names)) = control.call(At::Target, Ask::Readdir(open.clone())) {
+            found.extend(names.into_iter().map(|name| name.name));
+        }
+        let _ = control.call(At::Target, Ask::Close(open));
+    }
+    found
+}
+
+fn is_servers_part(name: &[u8], part: &[u8]) -> bool {
+    let id = part.strip_prefix(b".").and_then(|part| part.strip_prefix(name));
+    let id = id.and_then(|id| id.strip_prefix(b".")?.strip_suffix(b".part"));
+    id.is_some_and(|id| {
+        id.contains(&b'-') && id.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-')
+    })
+}
+
 /// A further name of a file is made beside it, and takes it.
 fn link(copying: &Copying<'_>, control: &mut Control<'_>, links: Vec<(Vec<u8>, Vec<u8>)>) {
     let part = |to: &[u8]| names::part_beside(to, &copying.id);
@@ -96,4 +137,17 @@ fn link(copying: &Copying<'_>, control: &mut Control<'_>, links: Vec<(Vec<u8>, V
     // file stays.
     let asks = linked.iter().map(|to| ((), Ask::Remove(part(to))));
     all(control, asks, |(), _| {});
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_servers_own_part_of_that_very_file_is_swept() {
+        assert!(is_servers_part(b"109", b".109.409d-5c.part"));
+        for other in [&b".109.01234567.part"[..], b".1090.409d-5c.part", b"109", b".109.x-y.part"] {
+            assert!(!is_servers_part(b"109", other), "{other:?}");
+        }
+    }
 }

@@ -167,9 +167,14 @@ impl Below {
         self.open(at, OFlags::RDWR, Mode::empty())
     }
 
-    /// A file under its final name, old content and all (`--inplace`), or a device.
+    /// A file under its final name, old content and all (`--inplace`).
     pub(super) fn overwrite(&mut self, at: &[u8]) -> io::Result<File> {
-        self.open(at, OFlags::WRONLY | OFlags::CREATE, Mode::from_raw_mode(0o666))
+        self.open(at, OFlags::RDWR | OFlags::CREATE, Mode::from_raw_mode(0o666))
+    }
+
+    /// A device or pipe.
+    pub(super) fn feed(&mut self, at: &[u8]) -> io::Result<File> {
+        self.open(at, OFlags::WRONLY, Mode::empty())
     }
 
     pub(super) fn rename(&mut self, from: &[u8], to: &[u8]) -> io::Result<()> {

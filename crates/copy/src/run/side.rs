@@ -38,6 +38,8 @@ pub(super) enum Ask {
     Reopen(Vec<u8>),
     /// A file under its final name, whether or not it is there.
     Overwrite(Vec<u8>),
+    /// A device or pipe, which may not be readable.
+    Feed(Vec<u8>),
     Fstat(Open),
     Set(Open, Setting),
     /// Not asked of servers that cannot: answered at once.
@@ -274,9 +276,8 @@ impl There {
             Ask::Open(path) => self.open(&path, OpenFlags::READ, None),
             Ask::Create(path) => self.open(&path, UPDATE | NEW, Some(0o600)),
             Ask::Reopen(path) => self.open(&path, UPDATE, None),
-            Ask::Overwrite(path) => {
-                self.open(&path, OpenFlags::WRITE | OpenFlags::CREATE, Some(0o666))
-            }
+            Ask::Overwrite(path) => self.open(&path, UPDATE | OpenFlags::CREATE, Some(0o666)),
+            Ask::Feed(path) => self.open(&path, OpenFlags::WRITE, None),
             Ask::Fstat(open) => Request::Fstat(remote(open)?),
             Ask::Set(open, setting) if setting.is_empty() => {
                 drop(open);
@@ -423,6 +424,7 @@ fn write(below: &mut Below, ask: Ask) -> Answered {
         Ask::Create(path) => opened(below.create(&path)?),
         Ask::Reopen(path) => opened(below.reopen(&path)?),
         Ask::Overwrite(path) => opened(below.overwrite(&path)?),
+        Ask::Feed(path) => opened(below.feed(&path)?),
         Ask::Fstat(open) => Told::Meta(local::fstat(local(&open)?)?),
         other => {
             change(below, other)?;

@@ -514,7 +514,12 @@ impl<'a> Lane<'a> {
     fn give_everything_back(&mut self) {
         self.copying.report().retries += 1;
         for (_, batch) in std::mem::take(&mut self.batches) {
-            batch.into_entries().for_each(|entry| self.copying.queue.back(entry));
+            for entry in batch.into_entries() {
+                if self.ends.target.is_remote() {
+                    self.copying.late().orphaned.push(entry.to.clone());
+                }
+                self.copying.queue.back(entry);
+            }
         }
         for (_, file) in std::mem::take(&mut self.files) {
             self.give_back(file);

@@ -22,7 +22,8 @@ impl Lane<'_> {
         let id = self.add(File::new(Stage::Job(Arc::clone(job))));
         self.add_span(id, share);
         let open = match job.way {
-            Way::InPlace | Way::Device => Ask::Overwrite(job.part.clone()),
+            Way::Device => Ask::Feed(job.part.clone()),
+            Way::InPlace => Ask::Overwrite(job.part.clone()),
             Way::Part | Way::Compare => Ask::Reopen(job.part.clone()),
         };
         self.ask_for(At::Source, Ask::Open(job.entry.from.clone()), id, What::SourceOpened);

@@ -145,11 +145,12 @@ impl Lane<'_> {
         let (from, to) = (file.entry().from.clone(), self.writes_to(file));
         let (path, size) = (file.entry().to.as_slice(), file.entry().meta.size);
         self.copying.observer.observe(&Event::Started { path, size });
-        let open = match (self.is_in_place(file), self.left(file)) {
-            (true, _) if file.compare => Ask::Reopen(to),
-            (true, _) => Ask::Overwrite(to),
-            (false, Some(_)) => Ask::Reopen(to),
-            (false, None) => Ask::Create(to),
+        let open = match self.way(file) {
+            Way::Device => Ask::Feed(to),
+            Way::InPlace => Ask::Overwrite(to),
+            Way::Compare => Ask::Reopen(to),
+            Way::Part if self.left(file).is_some() => Ask::Reopen(to),
+            Way::Part => Ask::Create(to),
         };
         self.ask_for(At::Source, Ask::Open(from), id, What::SourceOpened);
         self.ask_for(At::Target, open, id, What::TargetOpened);
