@@ -1,0 +1,220 @@
+//! The core of lhscp over real connections: stock sshd and ours, few sessions, connections that are
+//! killed, one machine's files over many lanes.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use copy::filter::Filter;
+use copy::options::{Host, Lanes, Options, Place, Remote, Way};
+use copy::{Event, Observer, Report};
+use interop::{Kind, Lab, Server};
+use nix::sys::signal::Signal;
+use std::fs;
+use std::num::NonZeroU32;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Far {
+    lab: Lab,
+    server: Server,
+    host: Arc<Host>,
+}
+
+/// A server with files, and a way to it.
+fn far(kind: Kind, config: &[&str]) -> Option<Far> {
+    if !kind.available() {
+        return None;
+    }
+    // In the server's own process: no shell, whose start-up files may do anything when killed.
+    let subsystem = "Subsystem sftp internal-sftp";
+    let lab = Lab::new().unwrap();
+    let server = Server::start(&lab, kind, &[&[subsystem], config].concat()).unwrap();
+    let given = [
+        ("Port", server.port.to_string()),
+        ("IdentityFile", lab.key("user_ed25519").display().to_string()),
+        ("UserKnownHostsFile", server.known_hosts.display().to_string()),
+        ("GlobalKnownHostsFile", "/dev/null".to_owned()),
+        ("IdentityAgent", "none".to_owned()),
+        ("BatchMode", "yes".to_owned()),
+    ];
+    let given = given.map(|(keyword, value)| conf::Setting::given(keyword, &value));
+    let (me, files) = (login::local_user().unwrap(), conf::client::Files::None);
+    let loaded = conf::client::load("127.0.0.1", &given, &files, &login::supported(), &me);
+    let way = Way::Ssh(Box::new(loaded.unwrap().config));
+    let host = Arc::new(Host { name: "127.0.0.1".to_owned(), way });
+    Some(Far { lab, server, host })
+}
+
+impl Far {
+    fn there(&self, path: &Path) -> Place {
+        let path = path.as_os_str().as_bytes().to_vec();
+        Place::Remote(Remote { host: Arc::clone(&self.host), path })
+    }
+
+    fn up(&self) -> Options {
+        let (from, to) = (Place::Local(self.lab.path("source")), self.lab.path("up"));
+        options(from, self.there(&to))
+    }
+
+    fn down(&self) -> Options {
+        options(self.there(&self.lab.path("source")), Place::Local(self.lab.path("down")))
+    }
+
+    fn copy(&self, options: &Options, observer: &dyn Observer) -> Report {
+        copy::run_with_state(options, observer, Some(&self.lab.path("state")))
+    }
+
+    fn same(&self, target: &str) {
+        let mut diff = Command::new("diff");
+        diff.arg("-r").args([self.lab.path("source"), self.lab.path(target)]);
+        assert!(diff.status().unwrap().success(), "{target} differs");
+    }
+}
+
+fn options(source: Place, target: Place) -> Options {
+    Options {
+        sources: vec![source],
+        target,
+        recursive: true,
+        preserve: false,
+        lanes: Lanes::Auto,
+        verify: false,
+        inplace: false,
+        fsync: false,
+        delay_updates: false,
+        dry_run: false,
+        bwlimit: None,
+        filter: Filter::default(),
+        list: None,
+        shard: None,
+        test: None,
+    }
+}
+
+fn lanes(count: u32) -> Lanes {
+    Lanes::Fixed(NonZeroU32::new(count).unwrap())
+}
+
+/// 400 small files and some of 1 to 40 MB.
+fn plant(root: &Path) {
+    fs::create_dir_all(root.join("small")).unwrap();
+    for number in 0..400u32 {
+        let content = number.to_le_bytes().repeat(number as usize * 3);
+        fs::write(root.join(format!("small/{number}")), content).unwrap();
+    }
+    for (number, size) in [1 << 20, 3 << 20, 40 << 20].into_iter().enumerate() {
+        let mut content = vec![0; size];
+        let mut state = number as u32 + 1;
+        for word in content.chunks_mut(4) {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        fs::write(root.join(format!("large{number}")), content).unwrap();
+    }
+}
+
+#[test]
+fn a_tree_goes_up_and_down_again() {
+    for kind in [Kind::OpenSsh, Kind::Ours] {
+        let Some(far) = far(kind, &[]) else { return };
+        plant(&far.lab.path("source"));
+        for (options, target) in [(far.up(), "up"), (far.down(), "down")] {
+            let report = far.copy(&options, &());
+            assert_eq!(report.failures, [], "{kind:?} {target}");
+            assert_eq!((report.copied, report.wasted), (403, 0), "{kind:?} {target}");
+            far.same(target);
+            let again = far.copy(&options, &());
+            assert_eq!((again.bytes, again.skipped), (0, 403), "{kind:?} {target}");
+        }
+    }
+}
+
+#[test]
+fn r3_servers_of_ours_compare_what_arrived() {
+    let Some(far) = far(Kind::Ours, &[]) else { return };
+    plant(&far.lab.path("source"));
+    for options in [far.up(), far.down()] {
+        let report = far.copy(&options, &());
+        assert!(report.verified >= 3, "{report:?}");
+    }
+    let verify = Options { verify: true, ..far.up() };
+    let report = far.copy(&verify, &());
+    assert_eq!((report.bytes, report.skipped, report.verified), (0, 403, 403), "{report:?}");
+}
+
+#[test]
+fn few_sessions_are_a_limit_and_no_error() {
+    for sessions in ["MaxSessions 2", "MaxSessions 3"] {
+        let Some(far) = far(Kind::OpenSsh, &[sessions]) else { return };
+        plant(&far.lab.path("source"));
+        let report = far.copy(&Options { lanes: lanes(6), ..far.up() }, &());
+        assert_eq!(report.failures, [], "{sessions}");
+        far.same("up");
+    }
+}
+
+#[test]
+fn a_failed_login_is_said_at_once() {
+    let Some(far) = far(Kind::OpenSsh, &["DenyUsers *"]) else { return };
+    fs::write(far.lab.path("source"), "x").unwrap();
+    let report = far.copy(&far.up(), &());
+    assert_eq!(report.exit_code(), 255, "{report:?}");
+    assert!(report.failures[0].why.contains("denied"), "{report:?}");
+    assert_eq!(report.retries, 0);
+}
+
+/// Kills a connection's process of the server now and then.
+struct Kill<'a> {
+    server: &'a Server,
+    moved: AtomicU64,
+    every: u64,
+    left: AtomicU64,
+}
+
+impl Observer for Kill<'_> {
+    fn observe(&self, event: &Event<'_>) {
+        let Event::Moved { bytes, .. } = event else { return };
+        let before = self.moved.fetch_add(*bytes, Ordering::SeqCst);
+        let due = before / self.every != (before + bytes) / self.every;
+        if due
+            && self
+                .left
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1))
+                .is_ok()
+        {
+            let children = children(self.server.pid());
+            if let Some(child) = children.get(before as usize % children.len().max(1)) {
+                let child = nix::unistd::Pid::from_raw(*child);
+                let _ = nix::sys::signal::kill(child, Signal::SIGKILL);
+            }
+        }
+    }
+}
+
+fn children(of: u32) -> Vec<i32> {
+    let path = PathBuf::from(format!("/proc/{of}/task/{of}/children"));
+    let list = fs::read_to_string(path).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+#[test]
+fn r4_connections_that_are_killed_cost_little() {
+    for (kind, up) in [(Kind::OpenSsh, true), (Kind::OpenSsh, false), (Kind::Ours, true)] {
+        let Some(far) = far(kind, &["MaxStartups 100"]) else { return };
+        plant(&far.lab.path("source"));
+        let options = Options { lanes: lanes(8), ..if up { far.up() } else { far.down() } };
+        let kill = Kill {
+            server: &far.server,
+            moved: AtomicU64::new(0),
+            every: 8 << 20,
+            left: AtomicU64::new(4),
+        };
+        let report = far.copy(&options, &kill);
+        assert_eq!(report.failures, [], "{kind:?} up {up}: {report:?}");
+        assert!(report.retries > 0, "{kind:?}: {report:?}");
+        far.same(if up { "up" } else { "down" });
+        let parts = Command::new("find").arg(far.lab.path("")).args(["-name", "*.part"]).output();
+        assert_eq!(parts.unwrap().stdout, b"", "{kind:?} up {up}");
+    }
+}
