@@ -6,7 +6,7 @@ use crate::copier::{PATIENCE, Served, Way, Whose};
 use crate::dice::Dice;
 use crate::forest::{Change, Shape, plant, write};
 use crate::inject::{ERRORS, Strace};
-use crate::process::{Ended, call, descendants, kill, name};
+use crate::process::{Ended, call, descendants, kill};
 use crate::snapshot::{Exactly, Kind, Snapshot};
 use crate::tally::{Plan, Tally};
 use crate::world::{Whole, World, turn};
@@ -133,7 +133,7 @@ impl Run {
         let mut changed = false;
         for fault in faults {
             running.pass(Duration::from_millis(dice.below(150)))?;
-            changed |= self.strike(*fault, &mut running, dice)?;
+            changed |= self.strike(*fault, strace.is_some(), &mut running, dice)?;
         }
         let ended = running.end(PATIENCE)?;
         self.story.push(format!("{faults:?}: {}", ended.words()));
@@ -141,14 +141,20 @@ impl Run {
     }
 
     /// What happens while the copier runs; whether the source changed.
-    fn strike(&mut self, fault: Fault, running: &mut Running, dice: &mut Dice) -> Result<bool> {
+    fn strike(
+        &mut self,
+        fault: Fault,
+        traced: bool,
+        running: &mut Running,
+        dice: &mut Dice,
+    ) -> Result<bool> {
         match fault {
             Fault::KillCopier => running.kill()?,
+            // A server that lost its strace is not dead, and no answer comes of it.
+            Fault::KillServer if traced => running.kill()?,
             Fault::KillServer => {
                 let below = descendants(running.pid());
-                // A traced program that lost its strace is not dead, and no answer comes of it.
-                let traced = below.iter().any(|pid| name(*pid) == "strace");
-                let all = traced || dice.percent(50);
+                let all = dice.percent(50);
                 below.into_iter().filter(|_| all || dice.percent(50)).for_each(kill);
             }
             Fault::Change(change) => {
