@@ -131,8 +131,8 @@ impl Change {
         [Self::Grow, Self::Shrink, Self::Rewrite, Self::Replace, Self::Delete];
 
     /// Lets it happen. The file is seconds younger afterwards: a protocol that knows no less could
-    /// not tell it from the one before (docs/reliability.md).
-    pub fn happen(self, to: &Path, seed: u64) -> Result<()> {
+    /// not tell it from the one before (docs/reliability.md). What replaces it is made `aside`.
+    pub fn happen(self, to: &Path, aside: &Path, seed: u64) -> Result<()> {
         let later = fs::metadata(to)?.modified()?.max(SystemTime::now()) + Duration::from_secs(2);
         match self {
             Self::Grow => {
@@ -147,10 +147,9 @@ impl Change {
             }
             Self::Rewrite => rewrite(to, seed, later)?,
             Self::Replace => {
-                let fresh = to.with_file_name("fresh one");
-                write(&fresh, fs::metadata(to)?.len(), seed)?;
-                File::open(&fresh)?.set_modified(later)?;
-                fs::rename(fresh, to)?;
+                write(aside, fs::metadata(to)?.len(), seed)?;
+                File::open(aside)?.set_modified(later)?;
+                fs::rename(aside, to)?;
             }
             Self::Delete => fs::remove_file(to)?,
         }
@@ -206,7 +205,7 @@ mod tests {
         for change in Change::ALL {
             write(&file, 100_000, 1).unwrap();
             let old = fs::read(&file).unwrap();
-            change.happen(&file, 2).unwrap();
+            change.happen(&file, &dir.path().join("aside"), 2).unwrap();
             assert_eq!(fs::read(&file).ok(), change.expected(&old, 2).unwrap(), "{change:?}");
         }
     }

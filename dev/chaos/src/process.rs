@@ -91,12 +91,15 @@ impl Running {
         self.runs()
     }
 
-    /// `kill -9`, of it and whoever it has started.
+    /// `kill -9`, of it and whoever it has started; they are gone afterwards, with all they held.
     pub fn kill(&mut self) -> Result<()> {
-        for pid in descendants(self.pid()) {
-            kill(pid);
-        }
+        let below = descendants(self.pid());
         self.child.kill()?;
+        below.iter().copied().for_each(kill);
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while below.iter().any(|pid| lives(*pid)) && Instant::now() < deadline {
+            sleep(STEP);
+        }
         Ok(())
     }
 
@@ -164,6 +167,13 @@ pub fn descendants(pid: u32) -> Vec<u32> {
         next += 1;
     }
     found.split_off(1)
+}
+
+/// Whether a process is there and not only waited for.
+fn lives(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
 /// The word after the state in `/proc/PID/stat`, behind the last parenthesis.

@@ -163,7 +163,7 @@ impl Run {
                     return Ok(false);
                 }
                 let file = dice.pick(&files);
-                change.happen(&file, dice.next())?;
+                change.happen(&file, &self.world.path("aside"), dice.next())?;
                 self.whole.admit(&Snapshot::of(&self.world.from)?);
                 return Ok(true);
             }

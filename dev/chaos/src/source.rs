@@ -36,7 +36,7 @@ fn one(run: u64, seed: u64, whose: Whose, tally: &mut Tally) -> Result<()> {
     let words = ["-l", "256000", dice.pick(&["-q", "-p"])];
     let mut running = copier.start(way, source, &target, &words)?;
     running.pass(Duration::from_millis(dice.below(450)))?;
-    change.happen(source, dice.next())?;
+    change.happen(source, &world.path("aside"), dice.next())?;
     let ended = running.end(PATIENCE)?;
     let new = Snapshot::of(source)?;
     whole.admit(&new);
