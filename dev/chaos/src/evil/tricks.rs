@@ -96,7 +96,7 @@ pub const TRICKS: &[Trick] = &[
 
     // Lists without end
     row("listing-endless-same", Down, Refused, |_, a| match a.request {
-        Request::Readdir(_) => Said::Reply(Reply::Names(vec![named(b"again", attrs(&Node::Directory))])),
+        Request::Readdir(_) => Said::Reply(Reply::Names(vec![named(b"again", attrs(&Node::Directory)); 1000])),
         _ => Said::Reply(a.right),
     }),
     row("listing-endless-empty", Down, Either, |_, a| match a.request {
