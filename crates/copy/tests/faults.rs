@@ -20,7 +20,8 @@ fn breaks_after(upload: bool, reads: u64) -> Arc<Host> {
     let (server, dd) = (common::STOCK, format!("dd bs=64k count={reads} status=none"));
     let line = match upload {
         true => format!("{dd} | {server}"),
-        false => format!("{server} | {dd}"),
+        // Where nobody reads any more, OpenSSH's server may poll for ever instead of ending.
+        false => format!("{server} | {{ {dd}; pkill -KILL -P $$; }}"),
     };
     host("/bin/sh", &["-c", &line])
 }
