@@ -4,10 +4,14 @@
 use chaos::malicious::{games, run};
 use chaos::{Plan, Whose};
 
-/// Every trick whose name begins like one of these, on both clients; most of the time they wait.
+/// A server that goes away is tried again for over a minute: `chaos malicious` has the time.
+const PATIENT: [&str; 2] = ["packet-cut", "goes-away"];
+
+/// Every trick whose name begins like one of these, on both clients.
 fn nothing_comes_of(prefixes: &[&str]) {
     let mut games = games(Whose::Ours);
     games.retain(|(_, trick)| prefixes.iter().any(|prefix| trick.name.starts_with(prefix)));
+    games.retain(|(_, trick)| !PATIENT.contains(&trick.name));
     assert!(!games.is_empty(), "{prefixes:?}");
     let plan = Plan { runs: games.len() as u64, seed: 1, jobs: 8 };
     let tally = run(plan, &games).expect("the harness itself failed");
@@ -41,7 +45,7 @@ fn f5_a_write_that_failed_fails_its_file() {
 
 #[test]
 fn f6_replies_that_are_short_oversized_doubled_or_of_another_kind_are_errors() {
-    nothing_comes_of(&["data-", "reply-", "packet-", "goes-", "status-", "handle-"]);
+    nothing_comes_of(&["data-", "reply-", "packet-", "status-", "handle-"]);
 }
 
 #[test]
