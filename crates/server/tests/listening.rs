@@ -31,12 +31,13 @@ fn d5_a_killed_session_touches_neither_the_listener_nor_others() {
         until("the others to end", || server.sessions() == first, || server.log());
         let mut victim = server.ssh(&[], "sleep 100").spawn().unwrap();
         let session = || server.sessions().into_iter().find(|pid| !first.contains(pid));
-        until(
-            "a session",
-            || session().is_some_and(|pid| !children(pid).is_empty()),
-            || server.log(),
-        );
-        kill(signal, session().unwrap());
+        let mut found = None;
+        let mut is_there = || {
+            found = session().filter(|pid| !children(*pid).is_empty());
+            found.is_some()
+        };
+        until("a session", &mut is_there, || server.log());
+        kill(signal, found.unwrap());
         assert_eq!(victim.wait().unwrap().code(), Some(255));
         server.wait_for_log(&format!("was killed by SIG{signal}"));
         echo(b"between");
