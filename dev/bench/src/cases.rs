@@ -109,15 +109,21 @@ pub(crate) enum Against {
 
 /// What a contender's figure must reach, and what it should.
 #[derive(Debug)]
-pub(crate) struct Bar {
+pub(crate) struct Bar<M = Measure> {
     pub(crate) of: &'static str,
-    pub(crate) measure: Measure,
+    pub(crate) measure: M,
     pub(crate) against: Against,
     pub(crate) bar: f64,
     pub(crate) goal: f64,
 }
 
-const fn bar(of: &'static str, measure: Measure, against: Against, bar: f64, goal: f64) -> Bar {
+pub(crate) const fn bar<M: Copy>(
+    of: &'static str,
+    measure: M,
+    against: Against,
+    bar: f64,
+    goal: f64,
+) -> Bar<M> {
     Bar { of, measure, against, bar, goal }
 }
 

@@ -1,7 +1,7 @@
 //! The cases of `lhbench copy`: what is copied which way over which path, who contends, and which
 //! bars the result is held against.
 
-use crate::cases::Path;
+use crate::cases::{Against, Path, bar};
 use Against::{Absolute, Contender};
 use Load::{File, Tree};
 use Measure::{FirstByte, Link, Memory, Rate};
@@ -90,26 +90,8 @@ impl Measure {
     }
 }
 
-/// What a bar's figure is relative to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Against {
-    Contender(&'static str),
-    Absolute,
-}
-
 /// What a contender must reach, and what it should.
-#[derive(Debug)]
-pub(crate) struct Bar {
-    pub(crate) of: &'static str,
-    pub(crate) measure: Measure,
-    pub(crate) against: Against,
-    pub(crate) bar: f64,
-    pub(crate) goal: f64,
-}
-
-const fn bar(of: &'static str, measure: Measure, against: Against, bar: f64, goal: f64) -> Bar {
-    Bar { of, measure, against, bar, goal }
-}
+pub(crate) type Bar = crate::cases::Bar<Measure>;
 
 const fn small(of: &'static str) -> Bar {
     bar(of, Memory, Absolute, 128.0, 64.0)

@@ -1,8 +1,9 @@
 //! The table of a case on the screen, and its bars below it.
 
 use super::Series;
-use super::cases::{Against, Bar, Case, Load, Measure};
+use super::cases::{Bar, Case, Load, Measure};
 use super::turn::Sample;
+use crate::cases::Against;
 use crate::stats::{Spread, spread};
 
 /// Prints the results of one case; returns how many bars were missed and contenders failed.
