@@ -100,15 +100,16 @@ impl Spec {
     }
 
     /// How late packets may be on average before figures are refused: a window's throughput
-    /// is off by as much as the round trip is.
+    /// is off by as much as the round trip is, a fortieth.
     pub fn mean_lateness_limit(&self) -> Duration {
-        (self.rtt / 100).max(Duration::from_micros(200))
+        (self.rtt / 40).max(Duration::from_micros(200))
     }
 
-    /// How late the last percent of packets may be. Jitter of a tenth of the round trip is
-    /// within what TCP takes in its stride (and what a virtual machine's timers need).
+    /// How late the last percent of packets may be. What is late comes in order and all at once
+    /// when a hypervisor lets the machine run again: less than half a round trip of that neither
+    /// looks like a loss nor ends a window.
     pub fn lateness_limit(&self) -> Duration {
-        (self.rtt / 10).max(Duration::from_millis(2))
+        (self.rtt * 2 / 5).max(Duration::from_millis(2))
     }
 }
 

@@ -229,9 +229,9 @@ mod tests {
     #[test]
     fn each_sign_of_a_slow_emulator_refuses_the_figure() {
         let mut late = Stats::default();
-        (0..10).for_each(|_| late.b_to_a.lateness.record(15_000_000));
+        (0..10).for_each(|_| late.b_to_a.lateness.record(60_000_000));
         let mut late_on_average = Stats::default();
-        (0..10).for_each(|_| late_on_average.b_to_a.lateness.record(1_500_000));
+        (0..10).for_each(|_| late_on_average.b_to_a.lateness.record(3_500_000));
         let direction = |a_to_b| Stats { a_to_b, ..Stats::default() };
         for stats in [
             late,
