@@ -139,6 +139,13 @@ impl Connection {
         self.leave(out)
     }
 
+    /// Answers the oldest `Event::GlobalRequest` that wants a reply and has none: `None` is no,
+    /// anything else yes, with what the request's definition says comes with it.
+    pub fn answer(&mut self, answer: Option<&[u8]>, out: &mut Outbox) -> Result<(), Error> {
+        self.channels.answer_globally(answer, &mut self.draft);
+        self.leave(out)
+    }
+
     /// A request that every peer answers, if only with a failure.
     pub fn keepalive(&mut self, out: &mut Outbox) -> Result<(), Error> {
         self.global_request("keepalive@openssh.com", &[], true, out)

@@ -151,6 +151,16 @@ pub enum Event {
         /// The server's words.
         text: String,
     },
+    /// A global request that [`Limits::answers`](crate::channel::Limits::answers) names; with
+    /// `want_reply` the caller owes a `Connection::answer`, in order.
+    GlobalRequest {
+        /// What is asked.
+        name: String,
+        /// What came with it; the caller reads it.
+        data: Vec<u8>,
+        /// A reply is due.
+        want_reply: bool,
+    },
     /// The answer to the oldest global request of ours that wanted one.
     GlobalReply {
         /// What was asked.

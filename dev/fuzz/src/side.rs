@@ -219,14 +219,16 @@ impl End {
             }
             Self::Client(client) => match client.handle(seq, payload, out)? {
                 Step::Pending(client) => Self::Client(client),
-                Step::Done(login) => Self::Connected(Connection::new(login, Limits::client())),
+                Step::Done(login) => {
+                    Self::Connected(Connection::new(login, Limits::client().answering(&["a@b"])))
+                }
             },
             Self::Server(server) => match server.handle(seq, payload, out)? {
                 Step::Pending(server) => Self::Server(server),
                 Step::Done(login) => {
                     assert_eq!(login.login().user, "user");
                     let (login, ()) = login.split();
-                    Self::Connected(Connection::new(login, Limits::server(4)))
+                    Self::Connected(Connection::new(login, Limits::server(4).answering(&["a@b"])))
                 }
             },
             Self::Connected(mut connection) => {
@@ -245,7 +247,7 @@ fn act(connection: &mut Connection, input: &mut Input<'_>, out: &mut Outbox) -> 
     let number = input.byte_or_zero();
     let id = LocalId(u32::from(number % 4));
     let window = 1 << (number % 32);
-    match what % 14 {
+    match what % 15 {
         0 => connection.rekey(out),
         1 => connection.open_session(window, window, out).map(drop).or(Ok(())),
         2 => connection.accept(id, window, window, out),
@@ -258,7 +260,8 @@ fn act(connection: &mut Connection, input: &mut Input<'_>, out: &mut Outbox) -> 
         9 => connection.close(id, out),
         10 => connection.keepalive(out),
         11 => connection.global_request("a@b", input.piece(), number > 127, out),
-        12 => connection.transport_mut().ping(input.piece(), out),
+        12 => connection.answer((number > 127).then(|| input.piece()), out),
+        13 => connection.transport_mut().ping(input.piece(), out),
         _ => {
             connection.route(id);
             Ok(())

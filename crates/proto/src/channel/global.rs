@@ -1,12 +1,20 @@
-//! Global requests (RFC 4254 section 4), a row each, and the replies to ours.
+//! Global requests (RFC 4254 section 4) and the replies to them, both ways.
 //!
-//! Every one is answered at once, so the answers are in order. A request that our caller should
-//! answer one day is a row with an effect of its own.
+//! ```text
+//! ours     ask_globally      -> a place in `asked`    reply -> Event::GlobalReply
+//! theirs   a row, or unknown -> answered here
+//!          one of `answers`  -> Event::GlobalRequest  answer_globally -> reply
+//! ```
+//! A reply has no number, only its place in the order, so an answer that is ready waits in `due`
+//! behind one that our caller has not given yet.
 
-use super::Channels;
+use super::{Channels, misbehaved};
 use crate::draft::Draft;
 use crate::{Error, Event, Role};
 use wire::{Reader, Writer, msg};
+
+/// Requests that may wait for our caller. Programs answer on the spot.
+const MOST_DUE: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
@@ -15,7 +23,7 @@ enum Effect {
     NoMoreSessions,
 }
 
-/// Name, who acts on it, what it does. What has no row is refused.
+/// Name, who acts on it, what it does. What has no row and no caller that answers it is refused.
 const ROWS: &[(&str, Role, Effect)] = &[
     // OpenSSH PROTOCOL section 2.5; learning new host keys is not ours.
     ("hostkeys-00@openssh.com", Role::Client, Effect::Refuse),
@@ -26,6 +34,15 @@ const ROWS: &[(&str, Role, Effect)] = &[
     ("no-more-sessions@openssh.com", Role::Server, Effect::NoMoreSessions),
 ];
 
+/// A reply that has not been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Our caller decides.
+    ByCaller,
+    /// This message, as soon as its turn comes.
+    Ready(u8),
+}
+
 impl Channels {
     pub(super) fn global_request(
         &mut self,
@@ -34,18 +51,54 @@ impl Channels {
     ) -> Result<(), Error> {
         let name = r.text("global request")?;
         let want_reply = r.bool("want reply")?;
+        if want_reply && self.due.len() >= MOST_DUE {
+            return Err(misbehaved("peer sent too many global requests without waiting"));
+        }
+        let due = if self.limits.answers.contains(&name) {
+            let (name, data) = (name.to_owned(), r.rest().to_vec());
+            draft.event(Event::GlobalRequest { name, data, want_reply });
+            Due::ByCaller
+        } else {
+            Due::Ready(self.take_effect(name))
+        };
+        if want_reply {
+            self.due.push_back(due);
+            self.send_ready(draft);
+        }
+        Ok(())
+    }
+
+    /// What a row says; the number of the reply.
+    fn take_effect(&mut self, name: &str) -> u8 {
         let row = ROWS.iter().find(|(known, role, _)| *known == name && *role == self.role);
-        let answer = match row.map_or(Effect::Refuse, |(_, _, effect)| *effect) {
+        match row.map_or(Effect::Refuse, |(_, _, effect)| *effect) {
             Effect::Refuse => msg::REQUEST_FAILURE,
             Effect::NoMoreSessions => {
                 self.no_more_sessions = true;
                 msg::REQUEST_SUCCESS
             }
-        };
-        if want_reply {
-            draft.send(vec![answer]);
         }
-        Ok(())
+    }
+
+    /// The replies that nothing keeps back.
+    fn send_ready(&mut self, draft: &mut Draft) {
+        while let Some(Due::Ready(number)) = self.due.front() {
+            draft.send(vec![*number]);
+            self.due.pop_front();
+        }
+    }
+
+    /// Answers the oldest request that waits for it: `None` is no. Does nothing if none does.
+    pub(crate) fn answer_globally(&mut self, answer: Option<&[u8]>, draft: &mut Draft) {
+        if self.due.front() != Some(&Due::ByCaller) {
+            return;
+        }
+        self.due.pop_front();
+        draft.send(match answer {
+            Some(data) => Writer::message(msg::REQUEST_SUCCESS).raw(data).take(),
+            None => vec![msg::REQUEST_FAILURE],
+        });
+        self.send_ready(draft);
     }
 
     /// RFC 4254 section 4: replies come in the order of the requests. Invariant C6: one that

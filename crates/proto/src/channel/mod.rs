@@ -51,17 +51,25 @@ pub struct Limits {
     pub channels: usize,
     /// Kinds that the peer may open; everything else is refused (C5).
     pub accepts: &'static [&'static str],
+    /// Global requests that our caller answers; everything else is refused at once.
+    pub answers: &'static [&'static str],
 }
 
 impl Limits {
     /// A client: what it did not ask for is refused.
     pub const fn client() -> Self {
-        Self { channels: 64, accepts: &[] }
+        Self { channels: 64, accepts: &[], answers: &[] }
     }
 
     /// A server: sessions.
     pub const fn server(max_sessions: usize) -> Self {
-        Self { channels: max_sessions, accepts: &["session"] }
+        Self { channels: max_sessions, accepts: &["session"], answers: &[] }
+    }
+
+    /// The same for a caller that answers these global requests (`Event::GlobalRequest`).
+    #[must_use]
+    pub const fn answering(self, names: &'static [&'static str]) -> Self {
+        Self { answers: names, ..self }
     }
 }
 
@@ -126,6 +134,8 @@ pub(crate) struct Channels {
     next: u32,
     /// Global requests of ours that wait for their reply, oldest first.
     asked: VecDeque<String>,
+    /// The peer's global requests that wait for ours, oldest first.
+    due: VecDeque<global::Due>,
     /// The peer promised to open no more sessions (OpenSSH PROTOCOL section 2.2).
     no_more_sessions: bool,
 }
@@ -138,6 +148,7 @@ impl Channels {
             table: BTreeMap::new(),
             next: 0,
             asked: VecDeque::new(),
+            due: VecDeque::new(),
             no_more_sessions: false,
         }
     }

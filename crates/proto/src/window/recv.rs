@@ -59,6 +59,11 @@ impl Rule {
     pub fn initial(&self) -> u32 {
         self.floor
     }
+
+    /// The largest that a window may become.
+    pub fn most(&self) -> u32 {
+        self.cap
+    }
 }
 
 /// A grant on its way: from its WINDOW_ADJUST until the first byte that needed it.

@@ -224,6 +224,51 @@ fn a_global_reply_names_what_was_asked() {
     assert_eq!(names, [("a@b", false), ("no-more-sessions@openssh.com", true)]);
 }
 
+/// Asked by a side of `role`; the other one knows how to answer.
+fn asked_and_answered(role: Role) {
+    const NAMES: &[&str] = &["sum@test"];
+    let mut asks = Side::new(role, Limits::client());
+    let mut knows = Side::new(role.peer(), Limits::server(1).answering(NAMES));
+    asks.channels.ask_globally("sum@test", &[1, 2], true, &mut asks.draft);
+    asks.channels.ask_globally("sum@test", &[9], false, &mut asks.draft);
+    asks.channels.ask_globally("unheard@of", &[], true, &mut asks.draft);
+    asks.channels.ask_globally("sum@test", &[3], true, &mut asks.draft);
+    let (events, wanted) = settle(&mut asks, &mut knows);
+    assert!(events.is_empty(), "the refusal waits for the answer before it: {events:?}");
+    let request = |data: &[u8], want_reply| {
+        let (name, data) = ("sum@test".to_owned(), data.to_vec());
+        Event::GlobalRequest { name, data, want_reply }
+    };
+    assert_eq!(wanted, [request(&[1, 2], true), request(&[9], false), request(&[3], true)]);
+
+    let reply = |name: &str, ok, data: &[u8]| Event::GlobalReply {
+        name: name.into(),
+        ok,
+        data: data.to_vec(),
+    };
+    knows.channels.answer_globally(Some(&[3]), &mut knows.draft);
+    let (events, _) = settle(&mut asks, &mut knows);
+    assert_eq!(events, [reply("sum@test", true, &[3]), reply("unheard@of", false, &[])]);
+    knows.channels.answer_globally(None, &mut knows.draft);
+    knows.channels.answer_globally(None, &mut knows.draft);
+    assert_eq!(knows.sent_numbers(), [msg::REQUEST_FAILURE], "one reply per request");
+}
+
+#[test]
+fn a_known_global_request_is_answered_by_the_caller_in_order() {
+    asked_and_answered(Role::Client);
+    asked_and_answered(Role::Server);
+}
+
+#[test]
+fn global_requests_without_end_that_nobody_answers_are_refused() {
+    let mut s = Side::new(Role::Server, Limits::server(1).answering(&["slow@test"]));
+    let refused = (0..1000).find_map(|_| s.gets(&global("slow@test", true)).err());
+    assert!(refused.unwrap().to_string().contains("too many global requests"));
+    let mut s = Side::new(Role::Server, Limits::server(1).answering(&["slow@test"]));
+    assert!((0..1000).all(|_| s.gets(&global("slow@test", false)).is_ok()), "none waits");
+}
+
 fn global(name: &str, want_reply: bool) -> Vec<u8> {
     Writer::message(msg::GLOBAL_REQUEST).string(name).bool(want_reply).take()
 }

@@ -33,7 +33,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         4 => message().prop_map(Deed::Gets),
         1 => (80u8..101, prop::collection::vec(any::<u8>(), 0..40))
             .prop_map(|(number, rest)| Deed::Gets([&[number][..], &rest].concat())),
-        4 => (0u8..9, 0u32..6).prop_map(|(what, id)| Deed::Does(what, id)),
+        4 => (0u8..10, 0u32..6).prop_map(|(what, id)| Deed::Does(what, id)),
     ]
 }
 
@@ -48,6 +48,7 @@ fn act(side: &mut Side, what: u8, id: LocalId) {
         5 => channels.credit(id, 9, draft),
         6 => drop(channels.route(id)),
         7 => channels.eof(id, draft),
+        8 => channels.answer_globally((id.0 > 0).then_some(b"z"), draft),
         _ => channels.close(id, draft),
     }
 }
@@ -73,7 +74,7 @@ proptest! {
         server in any::<bool>(), deeds in prop::collection::vec(deed(), 0..60),
     ) {
         let role = if server { Role::Server } else { Role::Client };
-        let limits = Limits { channels: CAP, accepts: &["session"] };
+        let limits = Limits { channels: CAP, accepts: &["session"], answers: &["x@y"] };
         let mut side = Side::new(role, limits);
         let mut closed = HashSet::new();
         let mut numbered = HashSet::new();
