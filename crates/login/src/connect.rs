@@ -1,101 +1,231 @@
-//! A connected descriptor: each address in turn, or a ProxyCommand.
+//! A connected descriptor: TCP at one of the host's addresses, or a ProxyCommand.
+//!
+//! ```text
+//! address  name -> addresses, families taking turns
+//! race     the addresses against each other, the first that answers wins
+//! socket   a socket with everything set that must be before it connects
+//! (here)   once more while ConnectionAttempts allow, then at FallbackPort
+//! ```
 
+use crate::address::{self, Found};
 use crate::proxy::Proxy;
-use crate::{Error, Log};
-use conf::{AddressFamily, Client};
+use crate::race::{self, Waits};
+use crate::{Error, Log, socket};
+use conf::Client;
 use engine::Fd;
-use engine::tune::{self, Buffers};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Socket buffers as configured.
-pub fn buffers(conf: &Client) -> Buffers {
-    let bytes = |size: conf::Size| size.0.and_then(|n| usize::try_from(n).ok());
-    let default = Buffers::default();
-    Buffers {
-        receive: bytes(conf.tcp_rcv_buf),
-        send: bytes(conf.tcp_snd_buf),
-        most: bytes(conf.max_sock_buf).unwrap_or(default.most),
-        window: bytes(conf.max_window)
-            .map_or(default.window, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-    }
+/// Between attempts, as ssh(1) waits.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What a login runs over.
+pub(crate) struct Connected {
+    pub(crate) fd: Fd,
+    pub(crate) proxy: Option<Proxy>,
+    /// Where the server was found: Port, or FallbackPort.
+    pub(crate) port: u16,
 }
 
 pub(crate) fn connect(
     conf: &Client,
     log: &Log,
     deadline: Option<Instant>,
-) -> Result<(Fd, Option<Proxy>), Error> {
+) -> Result<Connected, Error> {
     match conf.proxy_command()? {
         Some(command) => {
             log.debug(1, format_args!("executing proxy command: {command}"));
             let (fd, proxy) = Proxy::start(&command).map_err(Error::Proxy)?;
-            Ok((fd, Some(proxy)))
+            Ok(Connected { fd, proxy: Some(proxy), port: conf.port })
         }
-        None => Ok((tcp(conf, log, deadline)?, None)),
+        None => tcp(&Path { conf, log, deadline }, &address::resolve(conf)?),
     }
 }
 
-fn tcp(conf: &Client, log: &Log, deadline: Option<Instant>) -> Result<Fd, Error> {
-    let host = &conf.host_name;
-    let failed = |why| Error::Connect { host: host.clone(), port: conf.port, why };
-    let mut last = None;
-    for address in resolve(conf)? {
-        log.debug(1, format_args!("connecting to {host} [{}] port {}", address.ip(), conf.port));
-        let socket = open(conf, &address)?;
-        let connected = match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
-            None => socket.connect(&address.into()),
-            Some(Duration::ZERO) => Err(io::ErrorKind::TimedOut.into()),
-            Some(left) => socket.connect_timeout(&address.into(), left),
-        };
-        match connected {
-            Ok(()) => return Ok(Fd::from(OwnedFd::from(socket))),
-            Err(error) => {
-                log.debug(1, format_args!("connect to {address}: {error}"));
-                last = Some(error);
+/// What all attempts have in common.
+struct Path<'a> {
+    conf: &'a Client,
+    log: &'a Log,
+    deadline: Option<Instant>,
+}
+
+/// Port, and FallbackPort where nobody can be reached at it.
+fn tcp(path: &Path<'_>, found: &Found) -> Result<Connected, Error> {
+    let Path { conf, log, .. } = path;
+    let port = match attempts(path, found, conf.port) {
+        Err(Error::Connect { why, .. }) if falls_back(path) => {
+            let (host, port, next) = (&conf.host_name, conf.port, conf.fallback_port);
+            log.info(format_args!("{host}: no server at port {port} ({why}), trying port {next}"));
+            next
+        }
+        done => return done,
+    };
+    attempts(path, found, port)
+}
+
+fn falls_back(path: &Path<'_>) -> bool {
+    let late = path.deadline.is_some_and(|at| Instant::now() >= at);
+    path.conf.fallback && path.conf.fallback_port != path.conf.port && !late
+}
+
+/// ConnectionAttempts: all addresses again, a second later.
+fn attempts(path: &Path<'_>, found: &Found, port: u16) -> Result<Connected, Error> {
+    let late = || path.deadline.is_some_and(|at| Instant::now() + PAUSE >= at);
+    let mut left = path.conf.connection_attempts.saturating_sub(1);
+    loop {
+        match attempt(path, found, port) {
+            Err(Error::Connect { .. }) if left > 0 && !late() => {
+                left -= 1;
+                std::thread::sleep(PAUSE);
+                path.log.debug(1, format_args!("trying again"));
             }
+            done => return done,
         }
     }
-    Err(failed(last.unwrap_or_else(|| io::ErrorKind::AddrNotAvailable.into())))
 }
 
-fn resolve(conf: &Client) -> Result<Vec<SocketAddr>, Error> {
-    let host = conf.host_name.as_str();
-    let failed = |why| Error::Resolve { host: host.to_owned(), why };
-    let found = (host, conf.port).to_socket_addrs().map_err(failed)?;
-    let wanted: Vec<_> = found
-        .filter(|address| match conf.address_family {
-            AddressFamily::Any => true,
-            AddressFamily::Inet => address.is_ipv4(),
-            AddressFamily::Inet6 => address.is_ipv6(),
-        })
-        .collect();
-    if wanted.is_empty() {
-        return Err(failed(io::Error::other("no address of the wanted family")));
-    }
-    Ok(wanted)
+fn attempt(path: &Path<'_>, found: &Found, port: u16) -> Result<Connected, Error> {
+    let Path { conf, log, deadline } = path;
+    let host = &conf.host_name;
+    let open = |at: &SocketAddr| {
+        log.debug(1, format_args!("connecting to {host} [{}] port {port}", at.ip()));
+        socket::open(conf, at)
+    };
+    let failed = |at: &SocketAddr, why| {
+        log.debug(1, format_args!("connect to {at}: {why}"));
+        Error::Connect { host: host.clone(), port, why }
+    };
+    let (at, socket) = race::run(&found.at(port), waits(conf, *deadline), open, failed)?;
+    let kind = if sys::is_multipath(&socket) { " by MPTCP" } else { "" };
+    log.debug(1, format_args!("connected to {} port {port}{kind}", at.ip()));
+    Ok(Connected { fd: Fd::from(OwnedFd::from(socket)), proxy: None, port })
 }
 
-/// A socket with everything set that must be before it connects.
-fn open(conf: &Client, address: &SocketAddr) -> Result<Socket, Error> {
-    let option = |option| move |why| Error::Option { option, why };
-    let domain = Domain::for_address(*address);
-    let socket =
-        Socket::new(domain, Type::STREAM, Some(Protocol::TCP)).map_err(option("socket"))?;
-    if let Some(local) = &conf.bind_address {
-        let found = (local.as_str(), 0).to_socket_addrs().map_err(option("BindAddress"))?;
-        let mut same = found.filter(|a| a.is_ipv4() == address.is_ipv4());
-        let local = same.next().ok_or(io::ErrorKind::AddrNotAvailable.into());
-        let local = SockAddr::from(local.map_err(option("BindAddress"))?);
-        socket.bind(&local).map_err(option("BindAddress"))?;
+/// HappyEyes, HappyDelay.
+fn waits(conf: &Client, deadline: Option<Instant>) -> Waits {
+    let delay = conf.happy_eyes.then(|| Duration::from_millis(conf.happy_delay.into()));
+    Waits { delay, deadline }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conf::client::Files;
+    use conf::{LogLevel, Setting};
+    use std::net::TcpListener;
+
+    fn conf(host: &str, settings: &[String]) -> Client {
+        let given: Vec<_> = settings.iter().map(|s| Setting::option(s).unwrap()).collect();
+        let local = crate::local_user().unwrap();
+        let loaded =
+            conf::client::load(host, &given, &Files::None, &crate::supported(), &local).unwrap();
+        loaded.config
     }
-    if conf.tcp_keep_alive {
-        socket.set_keepalive(true).map_err(option("TCPKeepAlive"))?;
+
+    /// Connects; what the log says of it, too.
+    fn connect_to(host: &str, settings: &[String]) -> (Result<Connected, Error>, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("log");
+        let log = Log::new("test", LogLevel::Debug1, Some(&file)).unwrap();
+        let conf = conf(host, settings);
+        let deadline = conf.connect_timeout.0.map(|timeout| Instant::now() + timeout);
+        let connected = connect(&conf, &log, deadline);
+        (connected, std::fs::read_to_string(file).unwrap())
     }
-    tune::prepare(&socket, &buffers(conf), conf.congestion_control.as_deref())
-        .map_err(|(keyword, why)| Error::Option { option: keyword, why })?;
-    Ok(socket)
+
+    fn listener() -> (TcpListener, u16) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (listener, port)
+    }
+
+    /// A port nobody listens at, which nobody else is given meanwhile.
+    fn refused() -> (socket2::Socket, u16) {
+        let socket =
+            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        let port = socket.local_addr().unwrap().as_socket().unwrap().port();
+        (socket, port)
+    }
+
+    /// Effect of Fallback and FallbackPort (D6).
+    #[test]
+    fn a_port_that_refuses_is_replaced_by_the_fallback_port() {
+        let ((_listener, other), (_bound, port)) = (listener(), refused());
+        let settings = [format!("Port={port}"), format!("FallbackPort={other}")];
+        let (connected, log) = connect_to("127.0.0.1", &settings);
+        assert!(matches!(connected, Err(Error::Connect { port: p, .. }) if p == port), "{log}");
+        let settings = [settings.as_slice(), &["Fallback=yes".to_owned()]].concat();
+        let (connected, log) = connect_to("127.0.0.1", &settings);
+        assert_eq!(connected.unwrap().port, other);
+        assert!(log.contains(&format!("trying port {other}")), "{log}");
+    }
+
+    #[test]
+    fn the_fallback_port_is_not_tried_where_port_answers() {
+        let ((_listener, port), (_bound, other)) = (listener(), refused());
+        let fallback = ["Fallback=yes".to_owned(), format!("FallbackPort={other}")];
+        let settings = [fallback.as_slice(), &[format!("Port={port}")]].concat();
+        assert_eq!(connect_to("127.0.0.1", &settings).0.unwrap().port, port);
+        let settings = [fallback.as_slice(), &[format!("Port={other}")]].concat();
+        let (connected, log) = connect_to("127.0.0.1", &settings);
+        assert!(connected.is_err() && !log.contains("trying port"), "{log}");
+    }
+
+    /// Effect of ConnectionAttempts (D6).
+    #[test]
+    fn a_refused_connection_is_tried_as_often_as_wanted() {
+        let (_bound, port) = refused();
+        for attempts in [1, 2] {
+            let settings = [format!("Port={port}"), format!("ConnectionAttempts={attempts}")];
+            let (connected, log) = connect_to("127.0.0.1", &settings);
+            assert!(connected.is_err());
+            assert_eq!(log.matches("connecting to").count(), attempts, "{log}");
+        }
+    }
+
+    /// Effect of ConnectTimeout (D6): of all attempts together.
+    #[test]
+    fn no_attempt_is_made_when_the_time_is_over() {
+        let (_bound, port) = refused();
+        let settings =
+            [format!("Port={port}"), "ConnectionAttempts=50".into(), "ConnectTimeout=2".into()];
+        let began = Instant::now();
+        let (connected, log) = connect_to("127.0.0.1", &settings);
+        assert!(connected.is_err());
+        assert!((1..4).contains(&log.matches("trying again").count()), "{log}");
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+
+    /// Effect of HappyEyes and HappyDelay (D6); the race has tests of its own.
+    #[test]
+    fn attempts_race_with_the_wanted_delay_or_not_at_all() {
+        let delay = |setting: &str| waits(&conf("h", &[setting.to_owned()]), None).delay;
+        assert_eq!(delay("HappyEyes=yes"), Some(Duration::from_millis(250)));
+        assert_eq!(delay("HappyDelay=50"), Some(Duration::from_millis(50)));
+        assert_eq!(delay("HappyEyes=no"), None);
+    }
+
+    /// Effect of UseMPTCP (D6): where a kernel or a server has none, it is TCP.
+    #[test]
+    fn multipath_is_used_where_both_ends_can() {
+        use socket2::{Domain, Protocol, Socket, Type};
+        let can = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP));
+        let (_plain, port) = listener();
+        let multipath = || ["UseMPTCP=yes".to_owned(), format!("Port={port}")];
+        let (connected, log) = connect_to("127.0.0.1", &multipath());
+        assert!(connected.is_ok() && !log.contains("by MPTCP"), "{log}");
+        let Ok(server) = can else { return };
+        server.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        server.listen(1).unwrap();
+        let port = server.local_addr().unwrap().as_socket().unwrap().port();
+        for (setting, expected) in [("yes", true), ("no", false)] {
+            let settings = [format!("UseMPTCP={setting}"), format!("Port={port}")];
+            let (connected, log) = connect_to("127.0.0.1", &settings);
+            assert!(connected.is_ok());
+            assert_eq!(log.contains("by MPTCP"), expected, "{log}");
+            server.accept().unwrap();
+        }
+    }
 }

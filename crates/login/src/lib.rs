@@ -1,7 +1,7 @@
 //! From a configuration to a logged-in connection: shared by every program that connects.
 //!
 //! ```text
-//! connect      name -> address -> socket, or a ProxyCommand (proxy)
+//! connect      name -> address -> race -> socket, or a ProxyCommand (proxy)
 //! trust        known_hosts says whether the host key is the host's; asks where it may
 //! credentials  agent and key files, in the order in which they are tried (key_file)
 //! setup        what this build offers, and who runs it
@@ -12,6 +12,7 @@
 //! and a guessed first key exchange packet leave together, and so do NEWKEYS, the service
 //! request and a signed authentication request.
 
+mod address;
 mod connect;
 mod credentials;
 mod error;
@@ -19,19 +20,22 @@ mod key_file;
 mod log;
 mod prompt;
 mod proxy;
+mod race;
 mod session;
 mod setup;
+mod socket;
 mod trust;
 
-pub use connect::buffers;
 pub use credentials::Keyring;
 pub use error::Error;
 pub use log::{Log, escaped};
 pub use proxy::Proxy;
 pub use session::Started;
 pub use setup::{local_user, supported};
+pub use socket::buffers;
 
 use conf::Client;
+use connect::Connected;
 use crypt::{Cipher, Mac};
 use engine::Link;
 use keys::SigAlg;
@@ -100,7 +104,11 @@ impl From<Error> for Failed {
 
 fn attempt(conf: &Client, log: &Log, ring: &Keyring, guess: bool) -> Result<LoggedIn, Failed> {
     let deadline = conf.connect_timeout.0.map(|timeout| Instant::now() + timeout);
-    let (fd, proxy) = connect::connect(conf, log, deadline)?;
+    let Connected { fd, proxy, port } = connect::connect(conf, log, deadline)?;
+    // After FallbackPort the host's key is the one that is known for that port.
+    let mut conf = conf.clone();
+    conf.port = port;
+    let conf = &conf;
     let trust = Arc::new(trust::Trust::new(conf, log)?);
     let mut kex = kex_config(conf, &trust.known_algorithms());
     kex.first_packet_guess = guess;

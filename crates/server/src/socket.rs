@@ -49,7 +49,7 @@ fn addresses(host: Option<&str>, port: u16, family: AddressFamily) -> Result<Vec
 }
 
 fn listen_on(address: SocketAddr, config: &Server) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = stream(Domain::for_address(address), config.use_mptcp)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -60,6 +60,16 @@ fn listen_on(address: SocketAddr, config: &Server) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
+}
+
+/// UseMPTCP: plain TCP where this kernel has no MPTCP (RFC 8684), or was told not to. Clients
+/// without it are served all the same.
+fn stream(domain: Domain, multipath: bool) -> io::Result<Socket> {
+    let open = |protocol| Socket::new(domain, Type::STREAM, Some(protocol));
+    if multipath && let Ok(socket) = open(Protocol::MPTCP) {
+        return Ok(socket);
+    }
+    open(Protocol::TCP)
 }
 
 /// TcpRcvBuf, TcpSndBuf, CongestionControl, TCPKeepAlive, and no waiting for fuller segments.
@@ -115,6 +125,27 @@ mod tests {
         assert_eq!(sockopt::tcp_congestion(&socket).unwrap(), "reno");
         let unknown = tune(&socket, &config(&["CongestionControl=no-such"])).unwrap_err();
         assert!(unknown.to_string().starts_with("CongestionControl no-such: "), "{unknown}");
+    }
+
+    /// Effect of UseMPTCP (D6); a client without it is served, too.
+    #[test]
+    fn a_listener_takes_multipath_connections_where_the_kernel_can() {
+        let can = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).is_ok();
+        for (setting, served) in [("UseMPTCP=yes", can), ("UseMPTCP=no", false)] {
+            let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let listener = listen_on(at, &config(&[setting])).unwrap();
+            listener.set_nonblocking(false).unwrap();
+            let at = listener.local_addr().unwrap();
+            for protocol in [Protocol::TCP, Protocol::MPTCP] {
+                let Ok(client) = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)) else {
+                    continue;
+                };
+                client.connect(&at.into()).unwrap();
+                let (connection, _) = listener.accept().unwrap();
+                let both = served && protocol == Protocol::MPTCP;
+                assert_eq!(sys::is_multipath(&connection), both, "{setting} {protocol:?}");
+            }
+        }
     }
 
     /// Effect of AddressFamily (D6).

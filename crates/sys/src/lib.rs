@@ -16,6 +16,6 @@ pub use descriptors::keep_descriptors_to_ourselves;
 pub use names::verified_host_name;
 pub use signals::{forget_ignored_signals, hear_of_children};
 pub use tcp::{
-    TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, raise_receive_buffer,
+    TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, is_multipath, raise_receive_buffer,
     raise_send_buffer, receive_buffer, send_buffer, tcp_info,
 };

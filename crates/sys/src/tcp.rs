@@ -27,6 +27,10 @@ pub struct TcpInfo {
     pub segment: u32,
     /// Bytes handed to the socket and not sent.
     pub not_sent: u32,
+    /// By how many bits windows that we offer are shifted.
+    pub receive_scale: u8,
+    /// Bytes per second that lately reached the peer.
+    pub delivery_rate: u64,
 }
 
 /// TCP_INFO of a socket; `None` for anything that is not TCP.
@@ -57,7 +61,39 @@ pub fn tcp_info(fd: impl AsFd) -> Option<TcpInfo> {
         unacknowledged: info.tcpi_unacked,
         segment: info.tcpi_snd_mss,
         not_sent: info.tcpi_notsent_bytes,
+        // Two bit fields in one byte: ours is the second.
+        receive_scale: if cfg!(target_endian = "little") {
+            info.tcpi_snd_rcv_wscale >> 4
+        } else {
+            info.tcpi_snd_rcv_wscale & 0xf
+        },
+        delivery_rate: info.tcpi_delivery_rate,
     })
+}
+
+/// Whether a connected socket is one of multipath TCP (RFC 8684) and its peer knows that, too:
+/// the kernel makes plain TCP of it otherwise.
+pub fn is_multipath(fd: impl AsFd) -> bool {
+    /// linux/mptcp.h: the level of MPTCP's options, `MPTCP_INFO`, its size in the first kernels
+    /// that had it, and where its `flags` are, one of which is "fell back to TCP".
+    const LEVEL: libc::c_int = 284;
+    const INFO: libc::c_int = 1;
+    const FLAGS: usize = 2;
+    const FELL_BACK: u32 = 1;
+    let mut info = [0u32; 16];
+    let Ok(mut len) = libc::socklen_t::try_from(size_of_val(&info)) else { return false };
+    // SAFETY: `info` and `len` live through the call, and `len` is the size of `info`; the kernel
+    // writes at most that much of a structure of plain numbers.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            LEVEL,
+            INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    result == 0 && info[FLAGS] & FELL_BACK == 0
 }
 
 /// Bytes of receive buffer: on Linux what it may grow to now, twice what was asked for.
@@ -107,6 +143,11 @@ pub fn autotuned_send_buffer() -> usize {
 /// What autotuning may give a receive buffer: the third figure of `net.ipv4.tcp_rmem`.
 pub fn autotuned_receive_buffer() -> usize {
     limit("/proc/sys/net/ipv4/tcp_rmem", 2).unwrap_or(0)
+}
+
+/// What autotuning begins with: the second figure of `net.ipv4.tcp_rmem`.
+pub(crate) fn initial_receive_buffer() -> Option<usize> {
+    limit("/proc/sys/net/ipv4/tcp_rmem", 1)
 }
 
 fn limit(path: &str, field: usize) -> Option<usize> {

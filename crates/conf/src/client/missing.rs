@@ -40,7 +40,6 @@ pub(super) static MISSING: &[Missing] = &[
     row("ClearAllForwardings", PassOver, NO_FORWARD),
     row("Compression", WARN_UNLESS_NO, "data is sent as it is"),
     row("CompressionLevel", PassOver, OLD),
-    row("ConnectionAttempts", PassOver, "there is one attempt per address"),
     row("ControlMaster", OFF, "connections are not shared"),
     row("ControlPath", PassOver, "connections are not shared; each is its own"),
     row("ControlPersist", PassOver, "it matters with ControlMaster only"),

@@ -42,6 +42,18 @@ pub struct Client {
     pub bind_address: Option<String>,
     /// ConnectTimeout.
     pub connect_timeout: OrNone<Duration>,
+    /// ConnectionAttempts.
+    pub connection_attempts: u32,
+    /// HappyEyes: addresses race (RFC 8305).
+    pub happy_eyes: bool,
+    /// HappyDelay: milliseconds of silence after which the next address is tried.
+    pub happy_delay: u32,
+    /// UseMPTCP.
+    pub use_mptcp: bool,
+    /// Fallback: try FallbackPort when Port cannot be reached.
+    pub fallback: bool,
+    /// FallbackPort.
+    pub fallback_port: u16,
     /// TCPKeepAlive.
     pub tcp_keep_alive: bool,
     /// ServerAliveInterval; zero is off.
@@ -211,6 +223,12 @@ impl Client {
             address_family: AddressFamily::Any,
             bind_address: None,
             connect_timeout: OrNone(None),
+            connection_attempts: 1,
+            happy_eyes: true,
+            happy_delay: 250,
+            use_mptcp: false,
+            fallback: false,
+            fallback_port: 22,
             tcp_keep_alive: true,
             server_alive_interval: Duration::ZERO,
             server_alive_count_max: 3,

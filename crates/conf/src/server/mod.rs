@@ -75,6 +75,8 @@ pub struct Server {
     pub use_dns: bool,
     /// TCPKeepAlive.
     pub tcp_keep_alive: bool,
+    /// UseMPTCP.
+    pub use_mptcp: bool,
     /// CryptoWorkers.
     pub crypto_workers: Workers,
     /// TcpRcvBuf.
@@ -202,6 +204,7 @@ impl Server {
             print_motd: true,
             use_dns: false,
             tcp_keep_alive: true,
+            use_mptcp: false,
             crypto_workers: Workers::Auto,
             tcp_rcv_buf: Size::default(),
             tcp_snd_buf: Size::default(),

@@ -40,6 +40,8 @@ static ROWS: &[Row<Server>] = &[
         "Unanswered questions after which the connection ends; 0 is never."),
     Row::new("TCPKeepAlive", |s| &mut s.tcp_keep_alive,
         "TCP keepalives on connections."),
+    Row::new("UseMPTCP", |s| &mut s.use_mptcp,
+        "Listen for multipath TCP (RFC 8684) as well, where the kernel has it."),
     Row::new("UseDNS", |s| &mut s.use_dns,
         "Look up clients' names, for `from=` patterns and the log."),
     Row::new("PubkeyAuthentication", |s| &mut s.pubkey_authentication,
