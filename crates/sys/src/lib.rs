@@ -10,6 +10,7 @@ pub mod sched;
 mod signals;
 mod tcp;
 pub mod tun;
+mod window;
 
 pub use clock::utc_offset;
 pub use descriptors::keep_descriptors_to_ourselves;
@@ -19,3 +20,4 @@ pub use tcp::{
     TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, is_multipath, raise_receive_buffer,
     raise_send_buffer, receive_buffer, send_buffer, tcp_info,
 };
+pub use window::{autotuned, grow_receive_buffer, limit_unsent, offer_scale};
