@@ -36,6 +36,8 @@ impl<'a> Input<'a> {
 pub(crate) trait Field {
     /// Takes the value of one line; for a list that grows, adds to it.
     fn set(&mut self, input: &Input<'_>) -> Result<(), String>;
+    /// Called before the first line: a list that grows lets go of what it has.
+    fn clear(&mut self) {}
     /// The value as a line of a configuration file would give it; one item per line.
     fn show(&self) -> Vec<String>;
     /// The same, so that it reads back as it was, whatever is in it.
@@ -234,6 +236,27 @@ impl Scalar for OrNone<Duration> {
 
     fn text(&self) -> String {
         self.0.map_or_else(|| "none".to_owned(), |time| time.text())
+    }
+}
+
+/// All of a line after its keyword, for a shell; the word `none` takes it away.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RestOfLine(pub Option<String>);
+
+impl Field for RestOfLine {
+    fn set(&mut self, input: &Input<'_>) -> Result<(), String> {
+        let text = input.one()?;
+        self.0 = (!text.eq_ignore_ascii_case("none")).then(|| text.to_owned());
+        Ok(())
+    }
+
+    /// Nothing in it is quoted when it is read, so nothing may be when it is written.
+    fn show(&self) -> Vec<String> {
+        vec![self.0.clone().unwrap_or_else(|| "none".to_owned())]
+    }
+
+    fn syntax(&self) -> &'static str {
+        "text|none"
     }
 }
 

@@ -5,7 +5,7 @@
 //! line     text -> Setting: keyword, arguments, where it stood     (syntax, knows no keyword)
 //! file     files and their Includes -> a tree of Settings
 //! row      Settings -> a struct, through the table of rows; first value wins
-//! client   the client's struct, its rows, Host blocks              server   the same for sshd
+//! client   the client's struct, its rows, Host blocks    server   the same for sshd, Match blocks
 //! ```
 //! A row is all there is to a keyword: the reader, `-o`, the `-G` and `-T` dumps and
 //! docs/options.md follow from it. A keyword OpenSSH has and this suite has not stands in a second
@@ -13,6 +13,7 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+mod address;
 mod algorithms;
 mod choice;
 pub mod client;
@@ -33,7 +34,7 @@ pub use choice::{AddressFamily, LogLevel, RequestTty, StrictHostKeyChecking, Use
 pub use client::{Client, Destination};
 pub use error::Error;
 pub use expand::{Local, check_host, check_user};
-pub use field::{Lines, OrNone, Words};
+pub use field::{Lines, OrNone, RestOfLine, Words};
 pub use line::{Origin, Setting};
 pub use pattern::{matches_list, matches_pattern};
 pub use row::{Level, Loaded, Notice};

@@ -50,8 +50,7 @@ impl Setting {
         if keyword.is_empty() {
             return Err(Error::Line(origin.clone(), "no keyword before the value".to_owned()));
         }
-        // As in OpenSSH, ProxyCommand's text goes to a shell untouched; its quotes are its own.
-        let args = match keyword.eq_ignore_ascii_case("ProxyCommand") {
+        let args = match is_raw(keyword) {
             true => vec![rest.to_owned()],
             false => split(rest).map_err(|why| Error::Line(origin.clone(), why.to_owned()))?,
         };
@@ -82,11 +81,21 @@ impl Setting {
         }
     }
 
+    /// Whether the value is everything after the keyword, quotes and all.
+    pub(crate) fn is_raw(&self) -> bool {
+        is_raw(&self.keyword)
+    }
+
     /// Whether this is the keyword `name`; case does not matter.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         self.keyword.eq_ignore_ascii_case(name)
     }
+}
+
+/// As in OpenSSH, text for a shell is left as it is; its quotes are its own.
+fn is_raw(keyword: &str) -> bool {
+    ["ProxyCommand", "ForceCommand"].iter().any(|raw| raw.eq_ignore_ascii_case(keyword))
 }
 
 fn is_blank(c: char) -> bool {
@@ -191,9 +200,11 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_command_keeps_its_quotes_and_hashes() {
-        let (_, args) = parsed("ProxyCommand = sh -c 'nc \"%h\" %p' # to the gate");
-        assert_eq!(args, ["sh -c 'nc \"%h\" %p' # to the gate"]);
+    fn commands_for_a_shell_keep_their_quotes_and_hashes() {
+        for keyword in ["ProxyCommand", "ForceCommand"] {
+            let (_, args) = parsed(&format!("{keyword} = sh -c 'nc \"%h\" %p' # to the gate"));
+            assert_eq!(args, ["sh -c 'nc \"%h\" %p' # to the gate"]);
+        }
     }
 
     proptest! {

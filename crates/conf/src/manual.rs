@@ -29,6 +29,7 @@ pub fn options_md() -> String {
     section(&mut out, &client::TABLE, client::Client::new("host", &supported, &local));
     out.push_str("\n## lhsshd\n\n");
     section(&mut out, &server::TABLE, server::Server::new(&supported));
+    in_match(&mut out, &server::TABLE);
     out
 }
 
@@ -41,8 +42,8 @@ Made from the tables of `crates/conf`; a test compares it. To renew it: \
 `lhssh` takes a keyword from `-o`, `~/.ssh/config`, then `/etc/ssh/ssh_config`; `lhsshd` from `-o`, \
 then `/etc/longhaul/lhsshd_config` or what `-f` names. The first value counts, except where it says \
 *adds*. Keywords and values are those of ssh_config(5) and sshd_config(5); `Host` blocks, `Include` \
-and `IgnoreUnknown` are as there, `Match` is not supported yet. Sizes take K, M, G; times take \
-s, m, h, d, w.
+and `IgnoreUnknown` are as there, and so is `Match` in lhsshd_config; in ssh_config it is not \
+supported yet. Sizes take K, M, G; times take s, m, h, d, w.
 
 In a list of algorithms, names that OpenSSH has and this suite has not are passed over; a list \
 of which nothing is left is an error, and so is a name nobody has.
@@ -60,6 +61,18 @@ fn section<T: Clone>(out: &mut String, table: &Table<T>, mut default: T) {
     for missing in table.missing {
         missing_row(out, missing);
     }
+}
+
+/// Which keywords a Match block may have.
+fn in_match<T: Clone>(out: &mut String, table: &Table<T>) {
+    let rows = table.rows.iter().filter(|row| table.is_for_match(row.name));
+    let names: Vec<&str> = rows.map(|row| row.name).collect();
+    _ = writeln!(
+        out,
+        "\nA `Match` line has the criteria User, Group, Host, Address, LocalAddress and LocalPort, or \
+         All. The keywords under it that have an effect are {}.",
+        names.join(", ")
+    );
 }
 
 fn supported_row<T>(out: &mut String, row: &Row<T>, default: &mut T) {

@@ -83,6 +83,8 @@ pub(crate) struct Table<T: 'static> {
     pub(crate) aliases: &'static [(&'static str, &'static str)],
     /// Pairs of which the first one given counts (ProxyJump, ProxyCommand).
     pub(crate) rivals: &'static [(&'static str, &'static str)],
+    /// What may stand in a Match block, of both tables.
+    pub(crate) in_match: &'static [&'static str],
 }
 
 /// How much a notice matters.
@@ -132,6 +134,16 @@ impl<'a, T: Clone> Resolver<'a, T> {
         Self { table, supported, given, ignored: None, config, scratch, notices }
     }
 
+    /// Checks one setting of a block that may apply to some connections: as if it counted, and
+    /// apart from what was given before.
+    pub(crate) fn check(&mut self, setting: &Setting) -> Result<(), Error> {
+        let mut apart = Self::new(self.table, self.supported, self.scratch.clone());
+        apart.ignored.clone_from(&self.ignored);
+        apart.apply(setting, true)?;
+        self.notices.append(&mut apart.notices);
+        Ok(())
+    }
+
     /// Applies one setting; `active` says whether the block around it applies.
     pub(crate) fn apply(&mut self, setting: &Setting, active: bool) -> Result<(), Error> {
         if setting.is("IgnoreUnknown") {
@@ -151,7 +163,11 @@ impl<'a, T: Clone> Resolver<'a, T> {
         let counts = active && !self.is_taken(row.name, row.merge, &setting.origin);
         let target = if counts { &mut self.config } else { &mut self.scratch };
         let input = Input { args: &setting.args, supported: self.supported };
-        let result = (row.field)(target).set(&input);
+        let field = (row.field)(target);
+        if counts && !self.given.iter().any(|(name, _)| *name == row.name) {
+            field.clear();
+        }
+        let result = field.set(&input);
         if counts {
             self.take(row.name, &setting.origin);
             return result.map_err(wrong);
@@ -236,6 +252,17 @@ impl<T: Clone> Table<T> {
         let alias = self.aliases.iter().find(|(old, _)| old.eq_ignore_ascii_case(keyword));
         let name = alias.map_or(keyword, |(_, name)| name);
         self.rows.iter().find(|row| row.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether the keyword may stand in a Match block; what is in neither table may not.
+    pub(crate) fn is_for_match(&self, keyword: &str) -> bool {
+        let name = self.row(keyword).map_or(keyword, |row| row.name);
+        self.in_match.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether the keyword has an effect.
+    pub(crate) fn has_row(&self, keyword: &str) -> bool {
+        self.row(keyword).is_some()
     }
 
     fn missing(&self, keyword: &str) -> Option<&'static Missing> {

@@ -166,6 +166,10 @@ impl EnvPatterns {
 }
 
 impl Field for EnvPatterns {
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
     fn set(&mut self, input: &Input<'_>) -> Result<(), String> {
         for arg in input.some()? {
             match arg.strip_prefix('-') {
@@ -198,6 +202,10 @@ impl Variables {
 }
 
 impl Field for Variables {
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
     fn set(&mut self, input: &Input<'_>) -> Result<(), String> {
         for arg in input.some()? {
             match arg.split_once('=') {

@@ -1,7 +1,9 @@
 //! The one account that is served: that of the effective user id.
 
 use anyhow::{Context, Result, bail};
-use nix::unistd::{Uid, User};
+use conf::server::Visitor;
+use nix::unistd::{Group, Uid, User, getgrouplist};
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 /// What passwd(5) says of a user.
@@ -32,4 +34,16 @@ impl Account {
     pub(crate) fn is_root(&self) -> bool {
         self.uid == 0
     }
+}
+
+/// A connection with the groups of its user, by name; a user that there is not is in none.
+pub(crate) fn in_groups(mut visitor: Visitor) -> Visitor {
+    let groups = visitor.user.as_deref().and_then(|user| {
+        let user = User::from_name(user).ok().flatten()?;
+        getgrouplist(&CString::new(user.name).ok()?, user.gid).ok()
+    });
+    let named = |gid: nix::unistd::Gid| Group::from_gid(gid).ok().flatten();
+    let groups = groups.unwrap_or_default().into_iter();
+    visitor.groups = groups.filter_map(|gid| named(gid).map(|group| group.name)).collect();
+    visitor
 }

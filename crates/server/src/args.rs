@@ -4,7 +4,7 @@
 use conf::Setting;
 use conf::flags::Action::{Fixed, Keyword, Nothing, Own};
 use conf::flags::{self, Flag, Given, Refused, text};
-use conf::server::ConfigFile;
+use conf::server::{ConfigFile, Visitor};
 use lexopt::{Arg, Parser};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(crate) const VERSION: &str = concat!("longhaul_", env!("CARGO_PKG_VERSION"))
 const FLAGS: &[Flag] = &[
     Flag::plain('4', Fixed("AddressFamily", "inet"), "use IPv4 only"),
     Flag::plain('6', Fixed("AddressFamily", "inet6"), "use IPv6 only"),
-    Flag::with('C', "connection_spec", Own, ""),
+    Flag::with('C', "connection_spec", Own, "for -T: the connection that Match blocks are asked of"),
     Flag::with('c', "host_cert_file", Keyword("HostCertificate"), ""),
     Flag::plain('D', Own, "stay in the foreground"),
     Flag::plain('d', Own, "foreground, log to standard error, serve one connection; again for more"),
@@ -83,6 +83,8 @@ pub(crate) struct Args {
     pub(crate) settings: Vec<Setting>,
     /// Which file is read.
     pub(crate) file: ConfigFile,
+    /// `-C`: the connection that `-T` speaks of.
+    pub(crate) visitor: Option<Visitor>,
     /// `-D`, `-d`: do not detach.
     pub(crate) foreground: bool,
     /// How often `-d` was given; the server ends after one connection if at all.
@@ -125,6 +127,10 @@ impl Args {
 
     fn own(&mut self, letter: char, value: &OsStr) -> Result<(), Refused> {
         match letter {
+            'C' => {
+                let visitor = self.visitor.get_or_insert_default();
+                visitor.read(text(value)?).map_err(Refused::Value)?;
+            }
             'D' => self.foreground = true,
             'd' => self.debug = self.debug.saturating_add(1),
             'E' => self.log_to = LogTo::File(PathBuf::from(value)),
@@ -134,7 +140,6 @@ impl Args {
             'o' => self.settings.push(Setting::option(text(value)?)?),
             'T' | 'G' => self.mode = Mode::Dump,
             't' => self.mode = Mode::Test,
-            // -C describes a connection for Match, which is refused where it stands.
             _ => {}
         }
         Ok(())
@@ -142,6 +147,9 @@ impl Args {
 
     /// `-d` implies the foreground, standard error and a level, ahead of what the file says.
     fn finish(mut self) -> Result<Invocation, Refused> {
+        if self.visitor.is_some() && self.mode != Mode::Dump {
+            return Err(Refused::Value("-C goes with -T only".to_owned()));
+        }
         let level = match self.debug {
             0 => None,
             1 => Some("DEBUG1"),
@@ -202,6 +210,7 @@ mod tests {
             ("-De", Mode::Listen),
         ];
         modes.iter().for_each(|(line, mode)| assert_eq!(serve(line).mode, *mode, "{line}"));
+        assert_eq!(serve("-T -C user=x -C lport=7").visitor.unwrap().local_port, Some(7));
         assert_eq!(serve("-E log -d").log_to, LogTo::File("log".into()));
         assert_eq!(serve("-d").log_to, LogTo::Stderr);
         assert!(serve("-d").foreground && !serve("-e").foreground);
@@ -218,6 +227,8 @@ mod tests {
             ("host", "lhsshd: extra argument \"host\"\nusage:"),
             ("--zap", "lhsshd: invalid option '--zap'\nusage:"),
             ("-o =x", "lhsshd: command line: no keyword"),
+            ("-C user=x", "lhsshd: -C goes with -T only"),
+            ("-T -C usr=x", "lhsshd: invalid test mode specification 'usr=x'"),
         ];
         for (line, want) in cases {
             let report = report(&read(line).unwrap_err());

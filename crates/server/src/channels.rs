@@ -91,7 +91,9 @@ impl Channels {
         };
         let variables = std::mem::take(variables);
         let Served { options, config, log, .. } = &self.served;
-        match job::decide(wanted, options.command.as_deref(), config) {
+        // The administrator's word counts before that of the key's owner, as in sshd.
+        let forced = config.force_command().or(options.command.as_deref());
+        match job::decide(wanted, forced, config) {
             Err(why) => {
                 log.info(format_args!("request refused: {why}"));
                 reply(port, id, false, want_reply)

@@ -25,6 +25,11 @@ impl Endpoints {
         self.peer.map(|peer| peer.ip())
     }
 
+    /// Where the client connected to.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        self.local
+    }
+
     /// `SSH_CLIENT`: client's address and port, our port.
     pub(crate) fn ssh_client(&self) -> String {
         format!("{} {}", words(self.peer), port(self.local))

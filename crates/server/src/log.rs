@@ -68,6 +68,11 @@ impl Log {
         Self { name, level, facility, system }
     }
 
+    /// The same log at another level.
+    pub(crate) fn at_level(&self, level: LogLevel) -> Self {
+        self.of(self.name, level, self.facility)
+    }
+
     /// Whether lines go to the system's log.
     pub(crate) fn is_system(&self) -> bool {
         self.system.is_some()

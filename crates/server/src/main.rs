@@ -80,7 +80,8 @@ fn carry_out(args: &Args, given: &[OsString], place: detach::Place) -> Result<Ex
     let loaded = setup::load(args)?;
     match args.mode {
         Mode::Dump => {
-            print!("{}", loaded.say().dump());
+            let visitor = args.visitor.clone().unwrap_or_default();
+            print!("{}", setup::matched(&loaded.say(), account::in_groups(visitor))?.dump());
             Ok(ExitCode::SUCCESS)
         }
         Mode::Test => setup::test(&loaded.say()),

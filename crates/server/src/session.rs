@@ -18,8 +18,9 @@ use crate::hostkeys::HostKeys;
 use crate::hostname::HostName;
 use crate::log::Log;
 use crate::setup::Loaded;
-use crate::{setup, socket};
+use crate::{account, setup, socket};
 use anyhow::{Context, Result};
+use conf::server::Visitor;
 use conf::{Server, Workers};
 use engine::{Alive, Buffers, Error, Fd, Link, Plan, Totals, Tune, plan};
 use keys::PublicKey;
@@ -139,8 +140,9 @@ struct Visit {
 
 impl Visit {
     /// `Err` has been logged.
-    fn receive(&self, mut link: Link, starting: Option<File>) -> Result<(), ()> {
-        let login = self.log_in(&mut link).map_err(|failure| self.log_failure(&failure))?;
+    fn receive(mut self, mut link: Link, starting: Option<File>) -> Result<(), ()> {
+        let login = self.log_in(&mut link);
+        let login = login.map_err(|failure| self.log_failure(&failure))?;
         drop(starting);
         let (account, authenticated) = login;
         let user = authenticated.login().user.clone();
@@ -148,16 +150,19 @@ impl Visit {
         self.log_end(&user, traffic, end)
     }
 
-    fn log_in(&self, link: &mut Link) -> Result<Login, Failure> {
+    fn log_in(&mut self, link: &mut Link) -> Result<Login, Failure> {
         let grace = self.config.login_grace_time;
         let deadline = (!grace.is_zero()).then(|| self.began + grace);
         let hostname = self.ends.peer_ip().filter(|_| self.config.use_dns);
-        let hostname = hostname.map(|ip| HostName::of(ip, deadline));
+        let mut hostname = hostname.map(|ip| HostName::of(ip, deadline));
         let mut outbox = Outbox::new();
         let transport = self.greet(link, &mut outbox, deadline)?;
         let theirs = link.identification(Role::Client, deadline)?;
         self.log.debug(format_args!("client is {}", theirs.as_str()));
         let account = Arc::new(Account::current().map_err(Failure::Local)?);
+        if self.config.has_blocks() {
+            self.apply_blocks(&account, hostname.as_mut()).map_err(Failure::Local)?;
+        }
         let policy = KeyFiles::new(
             Arc::clone(&account),
             Arc::clone(&self.config),
@@ -182,6 +187,28 @@ impl Visit {
             }
             carried?;
         }
+    }
+
+    /// From here on what Match blocks say of this connection counts. Only the account that is
+    /// served can log in, so its name stands for whatever the client will give: nobody learns from
+    /// another behaviour who that is (A9).
+    fn apply_blocks(&mut self, account: &Account, name: Option<&mut HostName>) -> Result<()> {
+        let name = name.filter(|_| self.config.matches_hosts()).and_then(HostName::get);
+        let address = self.ends.peer_ip();
+        let visitor = Visitor {
+            user: Some(account.name.clone()),
+            groups: Vec::new(),
+            host: name.map(str::to_owned).or_else(|| address.map(|ip| ip.to_string())),
+            address,
+            local_address: self.ends.local().map(|local| local.ip()),
+            local_port: self.ends.local().map(|local| local.port()),
+        };
+        let grouped = self.config.matches_groups();
+        let visitor = if grouped { account::in_groups(visitor) } else { visitor };
+        let config = setup::matched(&self.config, visitor)?;
+        self.log = Arc::new(self.log.at_level(config.log_level));
+        self.config = Arc::new(config);
+        Ok(())
     }
 
     /// What can be said without knowing the client.
@@ -278,7 +305,7 @@ impl Visit {
             Workers::Count(count) => Some(usize::from(count)),
             Workers::Auto => None,
         };
-        Plan { workers: plan::workers(chosen, transport), rekey: transport.rekey_limit() }
+        Plan { workers: plan::workers(chosen, transport), rekey: setup::rekey_limit(&self.config) }
     }
 
     /// The window rule for this peer, and whether it knows `eow@openssh.com`.

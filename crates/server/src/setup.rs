@@ -4,7 +4,7 @@ use crate::args::Args;
 use crate::hostkeys::HostKeys;
 use crate::log::Log;
 use anyhow::{Context, Result};
-use conf::server::ConfigFile;
+use conf::server::{ConfigFile, Visitor};
 use conf::{Level, Server, Supported};
 use crypt::cipher::{Cipher, Mac};
 use keys::SigAlg;
@@ -55,6 +55,11 @@ pub(crate) fn handed_on(text: String) -> Result<Server> {
     Ok(loaded.context("configuration of the listener")?.config)
 }
 
+/// The configuration for one connection.
+pub(crate) fn matched(config: &Server, visitor: Visitor) -> Result<Server> {
+    config.matched(&visitor, &supported()).context("Match")
+}
+
 /// `-t`: the configuration is right, and a host key can be used.
 pub(crate) fn test(config: &Server) -> Result<ExitCode> {
     host_keys(config, |why| eprintln!("lhsshd: {why}"))?;
@@ -85,8 +90,13 @@ pub(crate) fn kex_config(config: &Server) -> KexConfig {
         ciphers: config.ciphers.names().iter().filter_map(|n| Cipher::from_name(n)).collect(),
         macs: config.macs.names().iter().filter_map(|n| Mac::from_name(n)).collect(),
         first_packet_guess: false,
-        rekey: RekeyLimit { bytes: config.rekey_limit.bytes, time: config.rekey_limit.time },
+        rekey: rekey_limit(config),
     }
+}
+
+/// RekeyLimit.
+pub(crate) fn rekey_limit(config: &Server) -> RekeyLimit {
+    RekeyLimit { bytes: config.rekey_limit.bytes, time: config.rekey_limit.time }
 }
 
 /// Signature algorithms of a list.
@@ -122,6 +132,7 @@ mod tests {
             "TestSubsystems=yes",
             "CongestionControl=cubic",
             "LogLevel=DEBUG2",
+            "ForceCommand=echo \"a  b\" # c",
         ];
         let given: Vec<Setting> = given.iter().map(|s| Setting::option(s).unwrap()).collect();
         let first = conf::server::load(&given, &ConfigFile::None, &supported()).unwrap().config;
@@ -135,5 +146,6 @@ mod tests {
         assert_eq!(files(&again).len(), 2);
         assert_eq!(again.banner(), first.banner());
         assert_eq!(again.subsystems, first.subsystems);
+        assert_eq!(again.force_command(), Some("echo \"a  b\" # c"));
     }
 }

@@ -10,6 +10,7 @@ pub(crate) static TABLE: Table<Client> = Table {
     missing: MISSING,
     aliases: &[("PubkeyAcceptedKeyTypes", "PubkeyAcceptedAlgorithms")],
     rivals: &[("ProxyCommand", "ProxyJump")],
+    in_match: &[],
 };
 
 #[rustfmt::skip] // a table: name and field, then what the manual says

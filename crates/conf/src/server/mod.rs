@@ -1,6 +1,13 @@
 //! The server's configuration: command line, then one file (sshd_config(5)). Called by the
 //! listener when it starts and at SIGHUP.
+//!
+//! ```text
+//! rows, missing   the keywords              criteria   what a Match line asks
+//! (here)          files -> one struct       blocks     what Match blocks say of one connection
+//! ```
 
+mod blocks;
+mod criteria;
 mod missing;
 mod rows;
 
@@ -8,17 +15,20 @@ use crate::algorithms::{AlgorithmList, Kind, Supported};
 use crate::choice::{AddressFamily, LogLevel, UserEnvironment};
 use crate::error::Error;
 use crate::expand;
-use crate::field::{Lines, OrNone, Words};
+use crate::field::{Lines, OrNone, RestOfLine, Words};
 use crate::file::{self, Item, Rules};
 use crate::line::Setting;
 use crate::row::{Loaded, Resolver};
 use crate::value::{
     EnvPatterns, ListenAddresses, MaxStartups, RekeyLimit, Size, Subsystems, Variables, Workers,
 };
+use blocks::Blocks;
+use criteria::Criterion;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use criteria::Visitor;
 pub(crate) use rows::TABLE;
 
 /// Where the file is unless `-f` says otherwise: apart from that of the system's sshd.
@@ -97,6 +107,8 @@ pub struct Server {
     authorized_keys_file: Words,
     pid_file: OrNone<String>,
     banner: OrNone<String>,
+    force_command: RestOfLine,
+    blocks: Blocks,
 }
 
 /// Which file is read.
@@ -135,10 +147,15 @@ pub fn load(
 ) -> Result<Loaded<Server>, Error> {
     let mut resolver = Resolver::new(&TABLE, supported, Server::new(supported));
     for setting in given {
+        if setting.is("Match") {
+            Criterion::read(setting)?; // refuses the command line
+        }
         resolver.apply(setting, true)?;
     }
-    walk(&mut resolver, &read_file(file)?)?;
-    let Resolver { config, notices, .. } = resolver;
+    let mut blocks = Blocks::default();
+    walk(&mut resolver, &mut blocks, &read_file(file)?, None)?;
+    let Resolver { mut config, notices, .. } = resolver;
+    config.blocks = blocks;
     Ok(Loaded { config, notices })
 }
 
@@ -166,14 +183,51 @@ fn rules(base: &Path) -> Rules<'_> {
     Rules { base, home: None, owner: None }
 }
 
-fn walk(resolver: &mut Resolver<'_, Server>, items: &[Item]) -> Result<(), Error> {
+/// The settings of one file, under the conditions around it; its own blocks end with it.
+fn walk(
+    resolver: &mut Resolver<'_, Server>,
+    blocks: &mut Blocks,
+    items: &[Item],
+    around: Option<&[Criterion]>,
+) -> Result<(), Error> {
+    let mut here = around.map(<[Criterion]>::to_vec);
     for item in items {
-        match item {
-            Item::Included(items) => walk(resolver, items)?,
-            Item::Setting(setting) => resolver.apply(setting, true)?,
+        match (item, &here) {
+            (Item::Included(items), _) => walk(resolver, blocks, items, here.as_deref())?,
+            (Item::Setting(line), _) if line.is("Match") => {
+                let outer = around.unwrap_or_default().iter().cloned();
+                here = Some(outer.chain(Criterion::read(line)?).collect());
+            }
+            (Item::Setting(setting), None) => resolver.apply(setting, true)?,
+            (Item::Setting(setting), Some(criteria)) => {
+                in_block(resolver, blocks, criteria, setting)?;
+            }
         }
     }
     Ok(())
+}
+
+/// One setting of a Match block. After `Match all` everything may stand, as in sshd: it is how a
+/// file ends its last block.
+fn in_block(
+    resolver: &mut Resolver<'_, Server>,
+    blocks: &mut Blocks,
+    criteria: &[Criterion],
+    setting: &Setting,
+) -> Result<(), Error> {
+    if TABLE.is_for_match(&setting.keyword) {
+        resolver.check(setting)?;
+        if TABLE.has_row(&setting.keyword) {
+            blocks.add(criteria, setting);
+        }
+        return Ok(());
+    }
+    resolver.apply(setting, criteria.is_empty())?;
+    if criteria.is_empty() {
+        return Ok(());
+    }
+    let why = format!("{} is not allowed within a Match block", setting.keyword);
+    Err(Error::Line(setting.origin.clone(), why))
 }
 
 impl Server {
@@ -221,6 +275,8 @@ impl Server {
             authorized_keys_file: Words::of(&[".ssh/authorized_keys", ".ssh/authorized_keys2"]),
             pid_file: OrNone(Some("/run/lhsshd.pid".to_owned())),
             banner: OrNone(None),
+            force_command: RestOfLine(None),
+            blocks: Blocks::default(),
         }
     }
 
@@ -233,7 +289,7 @@ impl Server {
     /// The effective configuration as a file that reads back as it was: [`ConfigFile::Text`].
     #[must_use]
     pub fn to_text(&self) -> String {
-        TABLE.write(self)
+        TABLE.write(self) + &self.blocks.text()
     }
 
     /// Where to listen: host (`None` is every address of the family) and port.
@@ -269,6 +325,12 @@ impl Server {
     #[must_use]
     pub fn pid_file(&self) -> Option<&Path> {
         self.pid_file.0.as_deref().map(Path::new)
+    }
+
+    /// ForceCommand.
+    #[must_use]
+    pub fn force_command(&self) -> Option<&str> {
+        self.force_command.0.as_deref()
     }
 
     /// Banner: file whose text is sent before login.

@@ -10,7 +10,30 @@ pub(crate) static TABLE: Table<Server> = Table {
     missing: MISSING,
     aliases: &[("PubkeyAcceptedKeyTypes", "PubkeyAcceptedAlgorithms")],
     rivals: &[],
+    in_match: IN_MATCH,
 };
+
+/// Those of sshd_config(5), Match, and of ours.
+#[rustfmt::skip] // a list
+const IN_MATCH: &[&str] = &[
+    "AcceptEnv", "AllowAgentForwarding", "AllowGroups", "AllowStreamLocalForwarding",
+    "AllowTcpForwarding", "AllowUsers", "AuthenticationMethods", "AuthorizedKeysCommand",
+    "AuthorizedKeysCommandUser", "AuthorizedKeysFile", "AuthorizedPrincipalsCommand",
+    "AuthorizedPrincipalsCommandUser", "AuthorizedPrincipalsFile", "Banner",
+    "CASignatureAlgorithms", "ChallengeResponseAuthentication", "ChannelTimeout",
+    "ChrootDirectory", "ClientAliveCountMax",
+    "ClientAliveInterval", "DenyGroups", "DenyUsers", "DisableForwarding", "ExposeAuthInfo",
+    "ForceCommand", "GatewayPorts", "GSSAPIAuthentication", "HostbasedAcceptedAlgorithms",
+    "HostbasedAcceptedKeyTypes", "HostbasedAuthentication", "HostbasedUsesNameFromPacketOnly",
+    "IgnoreRhosts", "IPQoS", "KbdInteractiveAuthentication", "KerberosAuthentication", "LogLevel",
+    "LogVerbose", "MaxAuthTries", "MaxSessions", "PasswordAuthentication", "PermitEmptyPasswords",
+    "PermitListen", "PermitOpen", "PermitRootLogin", "PermitTTY", "PermitTunnel", "PermitUserRC",
+    "PubkeyAcceptedAlgorithms", "PubkeyAuthentication", "PubkeyAuthOptions", "RDomain",
+    "RefuseConnection", "RekeyLimit", "RequiredRSASize", "RevokedKeys", "SetEnv",
+    "StreamLocalBindMask", "StreamLocalBindUnlink", "TrustedUserCAKeys", "UnusedConnectionTimeout",
+    "X11DisplayOffset", "X11Forwarding", "X11UseLocalhost",
+    "CryptoWorkers", "MaxSockBuf", "MaxWindow", "TestSubsystems",
+];
 
 #[rustfmt::skip] // a table: name and field, then what the manual says
 static ROWS: &[Row<Server>] = &[
@@ -56,6 +79,8 @@ static ROWS: &[Row<Server>] = &[
         "Show /etc/motd to interactive logins, of which there are none yet."),
     Row::adding("Subsystem", |s| &mut s.subsystems,
         "Command that serves a subsystem."),
+    Row::new("ForceCommand", |s| &mut s.force_command,
+        "Command that runs whatever the client asks for; also `internal-sftp`."),
     Row::adding("AcceptEnv", |s| &mut s.accept_env,
         "Variables a client may set."),
     Row::new("PermitUserEnvironment", |s| &mut s.permit_user_environment,

@@ -68,6 +68,9 @@ const CASES: &[(&str, &str, &str)] = &[
     ("PrintMotd no\nUseDNS yes\nTCPKeepAlive no", "usedns", "yes"),
     ("KexAlgorithms curve25519-sha256", "kexalgorithms", "curve25519-sha256"),
     ("PubkeyAcceptedKeyTypes ssh-ed25519", "pubkeyacceptedalgorithms", "ssh-ed25519"),
+    ("ForceCommand  echo 'a  b' # \"c\"", "forcecommand", "echo 'a  b' # \"c\""),
+    ("ForceCommand none", "forcecommand", "none"),
+    ("ForceCommand internal-sftp -R\nForceCommand x", "forcecommand", "internal-sftp -R"),
     ("TestSubsystems yes", "testsubsystems", "yes"),
     ("MaxSockBuf 128M", "maxsockbuf", "134217728"),
     ("CryptoWorkers auto", "cryptoworkers", "auto"),
@@ -87,7 +90,13 @@ fn errors_name_file_line_and_what_is_wrong() {
     let cases = [
         ("Port 1\nFoo 1", "line 2: Bad configuration option: Foo"),
         ("Host x", "line 1: Bad configuration option: Host"),
-        ("Match user x", "line 1: Match is not supported yet"),
+        ("Match user", "line 1: Match user: missing value"),
+        ("Match user x\nPort 1", "line 2: Port is not allowed within a Match block"),
+        ("Match user x\nUseDNS yes", "line 2: UseDNS is not allowed within a Match block"),
+        ("Match user x\nFoo 1", "line 2: Bad configuration option: Foo"),
+        ("Match user x\nMaxSessions many", "line 2: MaxSessions: 'many' is not a number"),
+        ("Match user x\nChrootDirectory /x", "line 2: ChrootDirectory is not supported yet"),
+        ("Match rdomain x", "line 1: Match: unsupported criterion rdomain"),
         ("ListenAddress [::1", "line 1: ListenAddress: '[::1' is not an address"),
         ("ListenAddress 1.2.3.4 rdomain x", "line 1: ListenAddress: extra value"),
         ("MaxStartups 10:30", "line 1: MaxStartups: '10:30' is not start"),
@@ -111,13 +120,11 @@ fn what_would_grant_more_than_was_written_is_refused() {
         "DenyUsers a",
         "AllowGroups a",
         "DenyGroups a",
-        "ForceCommand x",
         "ChrootDirectory /x",
         "AuthenticationMethods publickey,password",
         "PermitRootLogin no",
         "PermitRootLogin forced-commands-only",
         "RevokedKeys /x",
-        "Match all",
         "RequiredRSASize 4096",
         "PerSourceMaxStartups 2",
         "UnusedConnectionTimeout 10",
@@ -192,8 +199,143 @@ fn the_stock_file_of_debian_loads() {
     assert_eq!(warned, 1, "only UsePAM: {notices:?}");
 }
 
+/// What `-T -C spec` says of a file.
+fn dump_for(text: &str, spec: &str) -> BTreeMap<String, Vec<String>> {
+    let mut visitor = Visitor { groups: vec!["root".to_owned()], ..Visitor::default() };
+    visitor.read(spec).unwrap();
+    if visitor.user.as_deref() != Some("root") {
+        visitor.groups.clear();
+    }
+    let loaded = load_text(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    let direct = loaded.config.matched(&visitor, &supported()).unwrap();
+    // Sessions get the listener's configuration as a text.
+    let text = ConfigFile::Text(loaded.config.to_text());
+    let handed_on = load(&[], &text, &supported()).unwrap().config;
+    assert_eq!(handed_on.matched(&visitor, &supported()).unwrap().dump(), direct.dump());
+    lines_by_keyword(&direct.dump())
+}
+
+/// File, `-C`, keyword, what the dump says of it.
+const MATCHES: &[(&str, &str, &str, &str)] = &[
+    ("MaxSessions 5\nMatch user root\nMaxSessions 7", "user=root", "maxsessions", "7"),
+    ("MaxSessions 5\nMatch user root\nMaxSessions 7", "user=x", "maxsessions", "5"),
+    ("MaxSessions 5\nMatch user root\nMaxSessions 7", "addr=10.0.0.1", "maxsessions", "5"),
+    (
+        "Match user root\nMaxSessions 1\nMatch user r*\nMaxSessions 2",
+        "user=root",
+        "maxsessions",
+        "1",
+    ),
+    ("Match user !root,*\nMaxSessions 1", "user=root", "maxsessions", "10"),
+    ("Match user !root,*\nMaxSessions 1", "user=x", "maxsessions", "1"),
+    ("Match group root\nMaxSessions 1", "user=root", "maxsessions", "1"),
+    ("Match group root\nMaxSessions 1", "user=no-such-user", "maxsessions", "10"),
+    ("Match group !root,*\nMaxSessions 1", "user=root", "maxsessions", "10"),
+    ("Match host *.Example\nMaxSessions 1", "host=a.example", "maxsessions", "1"),
+    ("Match host *.example,!b.*\nMaxSessions 1", "host=b.example", "maxsessions", "10"),
+    ("Match address 10.0.0.0/8\nMaxSessions 1", "addr=10.1.2.3", "maxsessions", "1"),
+    ("Match address 10.0.0.0/8\nMaxSessions 1", "addr=11.1.2.3", "maxsessions", "10"),
+    ("Match address 10.0.0.0/8,!10.1.0.0/16\nMaxSessions 1", "addr=10.1.2.3", "maxsessions", "10"),
+    ("Match address 2001:db8::/32\nMaxSessions 1", "addr=2001:db8::7", "maxsessions", "1"),
+    ("Match address 10.1.*\nMaxSessions 1", "addr=10.1.2.3", "maxsessions", "1"),
+    ("Match localaddress 10.0.0.1\nMaxSessions 1", "laddr=10.0.0.1", "maxsessions", "1"),
+    ("Match localport 2222\nMaxSessions 1", "lport=2222", "maxsessions", "1"),
+    ("Match localport 2222\nMaxSessions 1", "lport=22", "maxsessions", "10"),
+    ("Match user root address 10.*\nMaxSessions 1", "user=root,addr=10.1.1.1", "maxsessions", "1"),
+    ("Match user root address 10.*\nMaxSessions 1", "user=root,addr=9.1.1.1", "maxsessions", "10"),
+    ("MaxSessions 3\nMatch all\nMaxSessions 1", "user=x", "maxsessions", "1"),
+    ("Match user x\nMaxSessions 3\nMatch all\nUseDNS yes", "user=y", "usedns", "yes"),
+    ("AcceptEnv A\nMatch user x\nAcceptEnv B C\nAcceptEnv D", "user=x", "acceptenv", "B|C|D"),
+    ("AcceptEnv A\nMatch user x\nAcceptEnv B", "user=y", "acceptenv", "A"),
+    ("SetEnv A=1\nMatch user x\nSetEnv \"B=2 3\"", "user=x", "setenv", "B=2 3"),
+    ("Banner /a\nMatch user x\nBanner none", "user=x", "banner", "none"),
+    ("Match user x\nForceCommand echo \"a b\"", "user=x", "forcecommand", "echo \"a b\""),
+    ("ForceCommand a\nMatch user x\nForceCommand none", "user=x", "forcecommand", "none"),
+    ("Match user x\nX11Forwarding no\nLogLevel DEBUG", "user=x", "loglevel", "DEBUG"),
+    ("Match user=x\nAuthorizedKeysFile /k/%u", "user=x", "authorizedkeysfile", "/k/%u"),
+    ("Match user x\nRekeyLimit 1G 1h", "user=x", "rekeylimit", "1073741824 3600"),
+];
+
+#[test]
+fn match_blocks_count_for_the_connections_they_describe() {
+    for (text, spec, keyword, want) in MATCHES {
+        let dump = dump_for(text, spec);
+        assert_eq!(dump.get(*keyword).unwrap().join("|"), *want, "{text}: {spec}");
+    }
+}
+
+#[test]
+fn sshd_itself_finds_the_same_of_the_same_match_blocks() {
+    for (text, spec, keyword, want) in MATCHES {
+        let Some(theirs) = openssh_says(text, &["-C", spec]) else { return };
+        let theirs = theirs.get(*keyword).cloned().unwrap_or_default();
+        assert_eq!(theirs.join("|"), *want, "{text}: {spec}");
+    }
+}
+
+#[test]
+fn blocks_of_included_files_end_with_them_and_count_only_under_the_conditions_around() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = dir.path().join("inner");
+    std::fs::write(&inner, "MaxSessions 1\nMatch address 10.*\nMaxAuthTries 1\n").unwrap();
+    let text = format!("Match user a\nInclude {}\nLogLevel DEBUG\n", inner.display());
+    for (spec, want) in [
+        ("user=a,addr=10.0.0.1", ["1", "1", "DEBUG"]),
+        ("user=a,addr=9.0.0.1", ["1", "6", "DEBUG"]),
+        ("user=b,addr=10.0.0.1", ["10", "6", "INFO"]),
+    ] {
+        let said = |dump: &BTreeMap<String, Vec<String>>| {
+            ["maxsessions", "maxauthtries", "loglevel"].map(|k| dump.get(k).unwrap().join("|"))
+        };
+        assert_eq!(said(&dump_for(&text, spec)), want, "{spec}");
+        if let Some(theirs) = openssh_says(&text, &["-C", spec]) {
+            assert_eq!(said(&theirs), want, "{spec}: sshd");
+        }
+    }
+}
+
+/// What sshd lets stand in a Match block, we do, and nothing else but keywords of our own.
+#[test]
+fn a_match_block_may_have_what_sshds_may() {
+    let ours = ["CryptoWorkers", "MaxSockBuf", "MaxWindow", "TestSubsystems"];
+    let mut differ = Vec::new();
+    let all = TABLE
+        .rows
+        .iter()
+        .map(|row| row.name)
+        .chain(TABLE.missing.iter().map(|missing| missing.name));
+    for name in all.filter(|name| !ours.contains(name)) {
+        let text = format!("Match user x\n{name} no\n");
+        let Some(said) = openssh_complaint(&text) else { return };
+        if said.contains("Bad configuration option") || said.contains("Deprecated option") {
+            continue; // newer, older, or another distribution's
+        }
+        let allowed = !said.contains("is not allowed within a Match block");
+        if TABLE.is_for_match(name) != allowed {
+            differ.push((name, allowed));
+        }
+    }
+    assert_eq!(differ, [], "with what sshd does");
+}
+
 /// Lines of `sshd -T`, or nothing where it is not installed or cannot run.
 fn openssh_dump(text: &str) -> Option<BTreeMap<String, Vec<String>>> {
+    openssh_says(text, &[])
+}
+
+fn openssh_says(text: &str, more: &[&str]) -> Option<BTreeMap<String, Vec<String>>> {
+    let output = openssh(text, more)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}: {said}");
+    Some(lines_by_keyword(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// What sshd finds wrong with a file.
+fn openssh_complaint(text: &str) -> Option<String> {
+    openssh(text, &[]).map(|output| String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn openssh(text: &str, more: &[&str]) -> Option<std::process::Output> {
     let dir = tempfile::tempdir().unwrap();
     let (file, key) = (dir.path().join("config"), dir.path().join("key"));
     let made =
@@ -201,13 +343,10 @@ fn openssh_dump(text: &str) -> Option<BTreeMap<String, Vec<String>>> {
     made.ok().filter(|status| status.success())?;
     std::fs::write(&file, text).unwrap();
     let mut sshd = Command::new("/usr/sbin/sshd");
-    let output = sshd.arg("-T").arg("-f").arg(&file).arg("-h").arg(&key).output().ok()?;
+    let output =
+        sshd.arg("-T").arg("-f").arg(&file).arg("-h").arg(&key).args(more).output().ok()?;
     let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("Missing privilege separation directory") {
-        return None;
-    }
-    assert!(output.status.success(), "{text}: {said}");
-    Some(lines_by_keyword(&String::from_utf8_lossy(&output.stdout)))
+    (!said.contains("Missing privilege separation directory")).then_some(output)
 }
 
 #[test]

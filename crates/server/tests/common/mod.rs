@@ -88,7 +88,7 @@ impl Site {
         self.start(starter)
     }
 
-    fn start(self, mut command: Command) -> Server {
+    pub(crate) fn start(self, mut command: Command) -> Server {
         let log = fs::File::options().append(true).create(true).open(self.path("log")).unwrap();
         let child = command.arg("-D").stdin(Stdio::null()).stderr(log).spawn().unwrap();
         let server = Server { site: self, child };
