@@ -5,6 +5,7 @@
 //! session   the pipeline afterwards
 //!   send    source -> (batch) -> tx: stage, seal, done, flush -> socket
 //!   receive socket -> receiver: fill, frame, open -> rx: walk -> route -> sink
+//! figures   what a connection did and waited for, and what limited it
 //! tune      socket buffers and windows from what the kernel says of the path
 //! workers   the same work on more cores, where cores are idle
 //! ```
@@ -12,6 +13,7 @@
 
 pub mod error;
 pub mod fd;
+pub mod figures;
 pub mod link;
 mod meter;
 pub mod plan;
@@ -30,6 +32,7 @@ mod workers;
 
 pub use error::Error;
 pub use fd::Fd;
+pub use figures::Figures;
 pub use link::Link;
 pub use route::{Stream, Totals};
 pub use rx::{Alive, Flow, Port, Program, Rx};

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::fd::{Fd, Wait};
+use crate::figures::Ledger;
 use crate::receiver::Receiver;
 use crate::route::Routes;
 use crate::rx::{Alive, Program, Rx};
@@ -41,9 +42,10 @@ impl Link {
     }
 
     fn over(read: Arc<Fd>, write: Arc<Fd>) -> Self {
+        let ledger = Arc::new(Ledger::default());
         Self {
-            tx: Arc::new(Tx::new(write)),
-            receiver: Receiver::new(read, MAX_EARLY_PACKET),
+            tx: Arc::new(Tx::new(write, Arc::clone(&ledger))),
+            receiver: Receiver::new(read, MAX_EARLY_PACKET, ledger),
             heard: Instant::now(),
         }
     }

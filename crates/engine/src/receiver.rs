@@ -11,6 +11,7 @@
 
 use crate::error::Error;
 use crate::fd::{Fd, Wait};
+use crate::figures::{self, Ledger};
 use crate::meter::Meter;
 use crate::slab::Slab;
 use packet::{Inbound, OpenKey, Stamp};
@@ -79,13 +80,16 @@ pub(crate) struct Receiver {
     inbound: Inbound,
     free: Vec<Vec<Span>>,
     meter: Meter,
+    /// What comes is unencrypted.
+    clear: bool,
+    ledger: Arc<Ledger>,
 }
 
 impl Receiver {
     /// A receiving half over `fd`; packets longer than `limit` are refused until
     /// [`Receiver::open_up`], and no more than one such packet is taken from the connection
     /// ahead of what is asked for (invariant B7).
-    pub(crate) fn new(fd: Arc<Fd>, limit: u32) -> Self {
+    pub(crate) fn new(fd: Arc<Fd>, limit: u32, ledger: Arc<Ledger>) -> Self {
         Self {
             fd,
             slab: Slab::of(limit as usize + PACKET_MARGIN),
@@ -93,6 +97,8 @@ impl Receiver {
             inbound: Inbound::new(limit),
             free: Vec::with_capacity(SPARE),
             meter: Meter::new(),
+            clear: false,
+            ledger,
         }
     }
 
@@ -108,6 +114,7 @@ impl Receiver {
             Ok(Some(0)) => Err(Error::Closed),
             Ok(Some(n)) => {
                 self.slab.filled(n);
+                self.ledger.received.wire.add(n as u64);
                 Ok(true)
             }
             Ok(None) => Ok(false),
@@ -128,6 +135,7 @@ impl Receiver {
             bytes += total as u64;
         }
         self.meter.count(bytes, list.len() as u64);
+        self.ledger.received.packets.add(list.len() as u64);
         if list.is_empty() {
             self.free.push(list);
             return Ok(None);
@@ -171,7 +179,14 @@ impl Receiver {
         let key = OpenKey::new(new.protection, &new.material)?;
         self.inbound.rekey(key, new.reset_seq);
         self.meter.renew(new.protection);
+        self.clear = figures::is_clear(new.protection);
+        self.ledger.exchanges.add(1);
         Ok(())
+    }
+
+    /// Whether what was framed last came unencrypted.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.clear
     }
 
     pub(crate) fn set_rekey_limit(&mut self, limit: RekeyLimit) {
@@ -231,7 +246,7 @@ mod tests {
             *packets[2].last_mut().unwrap() ^= 1;
             let (mut peer, ours) = UnixStream::pair().unwrap();
             let fd = Arc::new(Fd::from(OwnedFd::from(ours)));
-            let mut receiver = Receiver::new(fd, MAX_PACKET);
+            let mut receiver = Receiver::new(fd, MAX_PACKET, Arc::default());
             let material = material(protection);
             receiver.rekey(&NewKeys { protection, material, reset_seq: true }).unwrap();
             peer.write_all(&packets.concat()).unwrap();

@@ -283,6 +283,11 @@ impl Routes {
         self.list.iter().flat_map(|r| [&r.data, &r.stderr]).filter_map(|f| f.sink.waits_for())
     }
 
+    /// The largest window that the peer has now.
+    pub(crate) fn largest_window(&self) -> u32 {
+        self.list.iter().map(|route| route.window.target()).max().unwrap_or(0)
+    }
+
     pub(crate) fn totals(&self) -> Totals {
         self.totals
     }
@@ -350,11 +355,16 @@ mod tests {
         }
         routes.attach(LocalId(7), Stream::Data, Sink::discard());
         let (_peer, ours) = UnixStream::pair().unwrap();
-        let mut receiver = Receiver::new(std::sync::Arc::new(Fd::from(OwnedFd::from(ours))), 1000);
+        let mut receiver = receiver(ours);
         routes.drain(&mut receiver, Instant::now());
         let (pinned, waiting) = held(&routes);
         assert_eq!(waiting, 10 * 1000);
         assert!(pinned <= 2 * waiting, "{pinned} for {waiting}");
+    }
+
+    fn receiver(ours: UnixStream) -> Receiver {
+        let fd = std::sync::Arc::new(Fd::from(OwnedFd::from(ours)));
+        Receiver::new(fd, 1000, std::sync::Arc::default())
     }
 
     /// C4: data may come before anything runs that could take it.
@@ -370,7 +380,7 @@ mod tests {
         assert!(routes.is_waiting());
         routes.close(LocalId(7));
         let (_peer, ours) = UnixStream::pair().unwrap();
-        let mut receiver = Receiver::new(std::sync::Arc::new(Fd::from(OwnedFd::from(ours))), 1000);
+        let mut receiver = receiver(ours);
         routes.drain(&mut receiver, Instant::now());
         assert!(!routes.is_waiting());
         assert!(routes.list.is_empty());

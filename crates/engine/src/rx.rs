@@ -11,6 +11,7 @@
 
 use crate::error::Error;
 use crate::fd::{PollList, Wait, poll_until};
+use crate::figures::{Hand, Role};
 use crate::receiver::{Receiver, Spans};
 use crate::route::{Routes, Stream, Totals};
 use crate::session::{MAX_DATA, Session};
@@ -112,6 +113,11 @@ impl Port<'_> {
         self.routes.attach(id, stream, sink);
     }
 
+    /// What the connection did so far, and what it waited for.
+    pub fn figures(&self) -> crate::Figures {
+        self.session.figures()
+    }
+
     /// Bytes received on all channels so far.
     pub fn totals(&self) -> Totals {
         self.routes.totals()
@@ -155,6 +161,7 @@ impl<P: Program> Rx<P> {
         alive: Option<Alive>,
         program: P,
     ) -> Self {
+        session.ledger().received.window_cap.set(routes.rule().most().into());
         Self {
             session,
             receiver,
@@ -181,9 +188,12 @@ impl<P: Program> Rx<P> {
 
     /// Runs the session to its end. What was received before a failure is still written out.
     pub fn run(mut self) -> (P, Totals, Result<(), Error>) {
-        let end = self.turns();
+        let ledger = std::sync::Arc::clone(self.session.ledger());
+        let hand = ledger.enlist(Role::Receiving);
+        let end = self.turns(&hand);
         self.program.over();
-        let drained = self.drain_sinks();
+        let drained = hand.sink.time(|| self.drain_sinks());
+        self.session.ledger().written.set(self.routes.totals().written);
         match &end {
             Ok(()) => self.disconnect(Disconnect::ByApplication, "disconnected by user"),
             Err(error) => self.say_goodbye(error),
@@ -192,14 +202,31 @@ impl<P: Program> Rx<P> {
         (self.program, self.routes.totals(), end.and(drained))
     }
 
-    fn turns(&mut self) -> Result<(), Error> {
+    fn turns(&mut self, hand: &Hand) -> Result<(), Error> {
         loop {
-            self.walk()?;
+            self.walk(hand)?;
             self.settle()?;
+            self.session.ledger().written.set(self.routes.totals().written);
             if self.finished {
                 return self.last_words();
             }
-            self.wait_and_fill()?;
+            self.wait_and_fill(hand)?;
+        }
+    }
+
+    /// Enters the channel data of some packets, all under one key, into the ledger.
+    fn count(&self, hand: &Hand, now: Instant) {
+        let received = self.routes.totals().received;
+        let new = received - hand.bytes.get();
+        if new == 0 {
+            return;
+        }
+        hand.bytes.set(received);
+        let counts = &self.session.ledger().received;
+        counts.moved(new, now);
+        counts.window.raise(self.routes.largest_window().into());
+        if self.receiver.is_clear() {
+            counts.clear.add(new);
         }
     }
 
@@ -213,14 +240,14 @@ impl<P: Program> Rx<P> {
     }
 
     /// Everything that is whole: opened and delivered.
-    fn walk(&mut self) -> Result<(), Error> {
+    fn walk(&mut self, hand: &Hand) -> Result<(), Error> {
         while !self.finished {
             let limit = if self.session.is_exchanging() { 1 } else { usize::MAX };
             if limit == 1 || self.session.workers().is_none() {
-                self.collect_opened(0)?;
+                self.collect_opened(0, hand)?;
                 let Some(mut spans) = self.receiver.frame(limit)? else { break };
-                spans.open(self.receiver.slab_mut());
-                self.deliver(&spans, None)?;
+                hand.crypto.time(|| spans.open(self.receiver.slab_mut()));
+                self.deliver(&spans, None, hand)?;
                 self.receiver.recycle(spans);
             } else {
                 let Some(spans) = self.receiver.frame(limit)? else { break };
@@ -228,25 +255,25 @@ impl<P: Program> Rx<P> {
                 if let Some(workers) = self.session.workers() {
                     self.opening.push_back(workers.open(spans, slab));
                 }
-                self.collect_opened(AHEAD)?;
+                self.collect_opened(AHEAD, hand)?;
             }
         }
         Ok(())
     }
 
     /// Delivers slabs that workers opened, in order, until at most `leave` are under way.
-    fn collect_opened(&mut self, leave: usize) -> Result<(), Error> {
+    fn collect_opened(&mut self, leave: usize, hand: &Hand) -> Result<(), Error> {
         while self.opening.len() > leave {
             let Some(opened) = self.opening.pop_front() else { break };
-            let (spans, slab) = opened.wait().ok_or(Error::Closed)?;
-            self.deliver(&spans, Some(slab))?;
+            let (spans, slab) = hand.crypto.time(|| opened.wait()).ok_or(Error::Closed)?;
+            self.deliver(&spans, Some(slab), hand)?;
             self.receiver.recycle(spans);
         }
         Ok(())
     }
 
     /// Walks opened packets in order. `slab` is where they are if not in the receiver's own.
-    fn deliver(&mut self, spans: &Spans, slab: Option<Slab>) -> Result<(), Error> {
+    fn deliver(&mut self, spans: &Spans, slab: Option<Slab>, hand: &Hand) -> Result<(), Error> {
         let now = Instant::now();
         for span in spans.list() {
             if self.finished {
@@ -272,6 +299,7 @@ impl<P: Program> Rx<P> {
             }
         }
         self.finish_slab(slab, now);
+        self.count(hand, now);
         spans.check()
     }
 
@@ -330,7 +358,8 @@ impl<P: Program> Rx<P> {
             }
             Event::Adjusted { id, credit } => {
                 if let Some(sender) = self.session.sender(*id) {
-                    sender.add(*credit).map_err(proto::Error::from)?;
+                    let now = sender.add(*credit).map_err(proto::Error::from)?;
+                    self.session.ledger().sent.window.raise(now.into());
                 }
                 return Ok(());
             }
@@ -406,11 +435,11 @@ impl<P: Program> Rx<P> {
     }
 
     /// Waits until there is something to receive or a sink has room, and receives.
-    fn wait_and_fill(&mut self) -> Result<(), Error> {
+    fn wait_and_fill(&mut self, hand: &Hand) -> Result<(), Error> {
         if !self.opening.is_empty() {
             // Workers are busy: take more if it is there, else deliver what they have.
             if !self.receiver.fill(Wait::No)? {
-                return self.collect_opened(0);
+                return self.collect_opened(0, hand);
             }
             self.hear();
             return Ok(());
@@ -418,17 +447,17 @@ impl<P: Program> Rx<P> {
         let timeout = self.silence_left();
         let wait = timeout.map_or(Wait::Forever, Wait::For);
         if !self.routes.is_waiting() {
-            return if self.receiver.fill(wait)? {
+            return if hand.network.time(|| self.receiver.fill(wait))? {
                 self.hear();
                 Ok(())
             } else {
                 self.silence()
             };
         }
-        if self.wait_for_sinks()? {
+        if hand.sink.time(|| self.wait_for_sinks())? {
             return Ok(());
         }
-        let readable = self.poll(timeout)?;
+        let readable = hand.sink.time(|| self.poll(timeout))?;
         match readable {
             None => self.silence(),
             Some(false) => Ok(()),

@@ -10,6 +10,7 @@
 
 use crate::error::Error;
 use crate::fd::Fd;
+use crate::figures::{Figures, Hand, Ledger};
 use crate::link::Link;
 use crate::receiver::Receiver;
 use crate::source::{self, Sender, Source, SourceEnd};
@@ -21,7 +22,6 @@ use packet::Batch;
 use proto::channel::{Grant, LocalId};
 use proto::window::Rule;
 use proto::{Connection, Effect, Event, Outbox, RekeyLimit};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use wire::msg;
 
@@ -58,7 +58,6 @@ pub(crate) struct Shared {
     pub(crate) late: Lock<Vec<Event>>,
     exchange: Exchange,
     workers: Option<Workers>,
-    sent: AtomicU64,
     send_buffer: Lock<SendBuffer>,
 }
 
@@ -90,6 +89,7 @@ impl Session {
             .then(|| Workers::start(plan.workers, &tx))
             .transpose()
             .map_err(|e| Error::Local("start a thread", e))?;
+        tx.ledger().workers.set(plan.workers as u64);
         let shared = Shared {
             fd: Arc::clone(receiver.fd()),
             tx,
@@ -98,7 +98,6 @@ impl Session {
             late: Lock::new(Vec::new()),
             exchange: Exchange::default(),
             workers,
-            sent: AtomicU64::new(0),
             send_buffer: Lock::new(send_buffer),
         };
         let session = Self(Arc::new(shared));
@@ -188,26 +187,37 @@ impl Session {
 
     /// Bytes of channel data that sources have handed over so far.
     pub fn sent(&self) -> u64 {
-        self.0.sent.load(Ordering::Relaxed)
+        self.ledger().sent.bytes.get()
     }
 
-    pub(crate) fn count_sent(&self, bytes: usize) {
-        self.0.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    /// What the connection did so far, and what it waited for. Asks the kernel: not for loops.
+    pub fn figures(&self) -> Figures {
+        self.ledger().figures(self.fd())
+    }
+
+    pub(crate) fn ledger(&self) -> &std::sync::Arc<Ledger> {
+        self.tx().ledger()
     }
 
     /// Sends one bulk batch, sealed here or by a worker, unless its channel was closed meanwhile;
     /// whether it was sent.
-    pub(crate) fn send(&self, sender: &Sender, mut batch: Batch) -> Result<bool, Error> {
-        let staged = self.tx().stage(&mut batch, || !sender.is_closed())?;
+    pub(crate) fn send(
+        &self,
+        sender: &Sender,
+        mut batch: Batch,
+        hand: &Hand,
+    ) -> Result<bool, Error> {
+        let stage = || self.tx().stage(&mut batch, || !sender.is_closed());
+        let staged = hand.queue.time(stage)?;
         let Some((ticket, rekey_due)) = staged else {
             self.tx().pool().put(batch);
             return Ok(false);
         };
         match self.workers() {
-            Some(workers) => workers.seal(ticket, batch),
+            Some(workers) => hand.queue.time(|| workers.seal(ticket, batch)),
             None => {
-                self.tx().seal(ticket, batch)?;
-                self.tx().flush(Flush::Wait)?;
+                hand.crypto.time(|| self.tx().seal(ticket, batch))?;
+                hand.socket.time(|| self.tx().flush(Flush::Wait))?;
             }
         }
         // Another source that is looking already does it for all.
@@ -249,6 +259,7 @@ impl Session {
     }
 
     pub(crate) fn opened(&self, id: LocalId, grant: Grant) {
+        self.ledger().sent.window.raise(grant.window.into());
         self.0.senders.lock().push(Arc::new(Sender::new(id, grant)));
     }
 

@@ -10,6 +10,7 @@
 
 use crate::error::Error;
 use crate::fd::Fd;
+use crate::figures::{Hand, Role};
 use crate::session::Session;
 use crate::sync::{Arc, Lock, Signal};
 use packet::batch::SLOTS;
@@ -17,6 +18,7 @@ use packet::layout::DATA;
 use proto::channel::{Grant, LocalId};
 use proto::window;
 use std::io::{self, IoSliceMut};
+use std::time::Instant;
 use wire::msg;
 
 /// A whole batch of full packets.
@@ -125,11 +127,16 @@ impl Sender {
         }
     }
 
-    /// WINDOW_ADJUST came; beyond 2^32 - 1 is the peer's fault (RFC 4254 section 5.2, C1).
-    pub(crate) fn add(&self, bytes: u32) -> Result<(), window::Overflow> {
-        self.credit.lock().window.add(bytes)?;
+    /// WINDOW_ADJUST came; beyond 2^32 - 1 is the peer's fault (RFC 4254 section 5.2, C1). What
+    /// may be sent now.
+    pub(crate) fn add(&self, bytes: u32) -> Result<u32, window::Overflow> {
+        let now = {
+            let mut credit = self.credit.lock();
+            credit.window.add(bytes)?;
+            credit.window.credit()
+        };
         self.changed.notify_all();
-        Ok(())
+        Ok(now)
     }
 
     /// No more data may be sent on this channel.
@@ -159,9 +166,12 @@ impl Sender {
     }
 
     /// Waits for credit and takes up to `wanted` of it; `None` once closed.
-    fn take(&self, wanted: usize) -> Option<usize> {
+    fn take(&self, wanted: usize, hand: &Hand) -> Option<usize> {
         let ready = |c: &mut Credit| c.closed || c.window.credit() > 0;
-        let mut credit = self.changed.wait_until(self.credit.lock(), ready);
+        let mut credit = self.credit.lock();
+        if !ready(&mut credit) {
+            credit = hand.window.time(|| self.changed.wait_until(credit, ready));
+        }
         if credit.closed {
             return None;
         }
@@ -184,8 +194,9 @@ pub(crate) fn run(
     source: &mut Source,
     code: Option<u32>,
 ) -> SourceEnd {
+    let hand = session.ledger().enlist(Role::Sending);
     loop {
-        match turn(session, sender, source, code) {
+        match turn(session, sender, source, code, &hand) {
             Ok(None) => {}
             Ok(Some(end)) => return end,
             Err(error) => return SourceEnd::Lost(error),
@@ -199,15 +210,16 @@ fn turn(
     sender: &Sender,
     source: &mut Source,
     code: Option<u32>,
+    hand: &Hand,
 ) -> Result<Option<SourceEnd>, Error> {
     // Credit is shared with the channel's other streams: none is reserved while nothing comes.
-    match source.wait() {
+    match hand.input.time(|| source.wait()) {
         Ok(true) => {}
         Ok(false) => return Ok(Some(SourceEnd::Eof)),
         Err(error) => return Ok(Some(SourceEnd::Failed(error))),
     }
-    let Some(credit) = sender.take(BATCH) else { return Ok(Some(SourceEnd::Unwanted)) };
-    let Some(mut batch) = session.tx().pool().bulk() else {
+    let Some(credit) = sender.take(BATCH, hand) else { return Ok(Some(SourceEnd::Unwanted)) };
+    let Some(mut batch) = hand.queue.time(|| session.tx().pool().bulk()) else {
         return Err(Error::Closed);
     };
     let filled = {
@@ -231,10 +243,11 @@ fn turn(
         sender.put_back(credit - filled);
     }
     batch.finish(filled, sender.max_packet, sender.remote, code);
-    if !session.send(sender, batch)? {
+    if !session.send(sender, batch, hand)? {
         return Ok(Some(SourceEnd::Unwanted));
     }
-    session.count_sent(filled);
+    hand.bytes.add(filled as u64);
+    session.ledger().sent.moved(filled as u64, Instant::now());
     Ok(None)
 }
 
@@ -244,6 +257,10 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
     use wire::Writer;
+
+    fn hand() -> impl std::ops::Deref<Target = Hand> {
+        std::sync::Arc::new(crate::figures::Ledger::default()).enlist(Role::Sending)
+    }
 
     #[test]
     fn nothing_follows_our_close_of_a_channel() {
@@ -257,7 +274,7 @@ mod tests {
         assert!(!sender.is_over(), "a peer that wants no more of our data still gets credit");
         sender.finish();
         assert!(sender.is_over() && sender.is_closed());
-        assert_eq!(sender.take(1), None);
+        assert_eq!(sender.take(1, &hand()), None);
     }
 
     /// stderr's source takes all credit, finds the end of file, and puts it back; stdout's waits
@@ -266,10 +283,10 @@ mod tests {
     fn credit_that_one_stream_puts_back_wakes_the_other() {
         let grant = Grant { remote: 0, max_packet: 32768, window: 1000 };
         let sender = Arc::new(Sender::new(LocalId(0), grant));
-        assert_eq!(sender.take(BATCH), Some(1000));
+        assert_eq!(sender.take(BATCH, &hand()), Some(1000));
         let (told, taken) = mpsc::channel();
         let other = Arc::clone(&sender);
-        std::thread::spawn(move || told.send(other.take(BATCH)));
+        std::thread::spawn(move || told.send(other.take(BATCH, &hand())));
         let asleep = taken.recv_timeout(Duration::from_millis(100));
         assert_eq!(asleep, Err(mpsc::RecvTimeoutError::Timeout));
         sender.put_back(1000);

@@ -13,6 +13,7 @@
 
 use crate::error::Error;
 use crate::fd::Fd;
+use crate::figures::{self, Ledger};
 use crate::meter::Meter;
 use crate::sync::{Arc, Lock, Signal};
 use packet::{Batch, SealKey, Stamp, batch::SLOTS};
@@ -46,6 +47,8 @@ struct Order {
     head: u64,
     /// Memory of the messages in the ring.
     backlog: usize,
+    /// What is staged leaves unencrypted.
+    clear: bool,
     broken: Option<io::ErrorKind>,
 }
 
@@ -145,13 +148,15 @@ pub(crate) struct Tx<W = Fd> {
     leftover: Lock<bool>,
     leftover_there: Signal,
     pool: crate::pool::Pool,
+    ledger: std::sync::Arc<Ledger>,
 }
 
 impl<W: Wire> Tx<W> {
     /// A sending half over `wire`, unprotected until the first [`Tx::rekey`].
-    pub(crate) fn new(wire: Arc<W>) -> Self {
+    pub(crate) fn new(wire: Arc<W>, ledger: std::sync::Arc<Ledger>) -> Self {
         Self {
             wire,
+            ledger,
             order: Lock::new(Order {
                 next: Stamp::default(),
                 key: Arc::new(SealKey::plain()),
@@ -160,6 +165,7 @@ impl<W: Wire> Tx<W> {
                 ring: VecDeque::with_capacity(RING),
                 head: 0,
                 backlog: 0,
+                clear: false,
                 broken: None,
             }),
             moved: Signal::new(),
@@ -168,6 +174,11 @@ impl<W: Wire> Tx<W> {
             leftover_there: Signal::new(),
             pool: crate::pool::Pool::new(),
         }
+    }
+
+    /// Where what is sent is counted.
+    pub(crate) fn ledger(&self) -> &std::sync::Arc<Ledger> {
+        &self.ledger
     }
 
     /// The pool that bulk batches come from and return to.
@@ -194,6 +205,9 @@ impl<W: Wire> Tx<W> {
         order.check_key()?;
         let ticket = order.stamp(batch);
         order.meter.count(batch.payload(), batch.len() as u64);
+        if order.clear {
+            self.ledger.sent.clear.add(batch.payload());
+        }
         let due = order.meter.is_due();
         Ok(Some((ticket, due)))
     }
@@ -265,6 +279,7 @@ impl<W: Wire> Tx<W> {
         order.next = order.next.rekeyed(new.reset_seq);
         order.key = Arc::new(key);
         order.fenced = false;
+        order.clear = figures::is_clear(new.protection);
         order.meter.renew(new.protection);
         drop(order);
         self.moved.notify_all();
@@ -361,6 +376,7 @@ impl<W: Wire> Tx<W> {
     /// Returns written batches to the pool.
     fn retire(&self, writer: &mut Writer, written: usize) {
         writer.skip += written;
+        self.ledger.sent.wire.add(written as u64);
         while let Some(first) = writer.batches.front() {
             let len = first.sealed_len();
             if writer.skip < len {
@@ -368,6 +384,7 @@ impl<W: Wire> Tx<W> {
             }
             writer.skip -= len;
             if let Some(batch) = writer.batches.pop_front() {
+                self.ledger.sent.packets.add(batch.len() as u64);
                 self.pool.put(batch);
             }
         }
@@ -454,7 +471,7 @@ mod tests {
     /// P2: a key is never used up to where numbers repeat, whatever the peer does.
     #[test]
     fn p2_nothing_is_sealed_under_a_key_that_is_worn_out() {
-        let tx = Tx::new(Arc::new(Stuck(false.into())));
+        let tx = Tx::new(Arc::new(Stuck(false.into())), Default::default());
         tx.order.lock().next.packets = NO_MORE_PACKETS - 1;
         tx.message(b"the last").unwrap();
         let message = tx.message(b"one more").unwrap_err();
@@ -472,7 +489,7 @@ mod tests {
     #[test]
     fn b7_answers_that_nobody_reads_are_bounded() {
         let wire = Arc::new(Stuck(true.into()));
-        let tx = Tx::new(Arc::clone(&wire));
+        let tx = Tx::new(Arc::clone(&wire), Default::default());
         let answer = [wire::msg::PONG; 1000];
         let sent = (0..).take_while(|_| {
             let staged = tx.message(&answer);

@@ -8,6 +8,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use packet::Batch;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Jobs that wait for a worker; the pools bound them more tightly.
 const QUEUE: usize = 64;
@@ -61,6 +62,7 @@ impl Workers {
 }
 
 fn work(job: Job, tx: &Tx) {
+    let began = Instant::now();
     match job {
         Job::Seal(ticket, batch) => {
             // A failure has shut the connection already.
@@ -72,4 +74,6 @@ fn work(job: Job, tx: &Tx) {
             let _ = done.send((spans, slab));
         }
     }
+    let nanos = began.elapsed().as_nanos();
+    tx.ledger().worked.add(u64::try_from(nanos).unwrap_or(u64::MAX));
 }

@@ -9,6 +9,7 @@ pub mod ns;
 pub mod sched;
 mod signals;
 mod tcp;
+mod thread;
 pub mod tun;
 mod window;
 
@@ -17,7 +18,9 @@ pub use descriptors::keep_descriptors_to_ourselves;
 pub use names::verified_host_name;
 pub use signals::{forget_ignored_signals, hear_of_children};
 pub use tcp::{
-    TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, is_multipath, raise_receive_buffer,
-    raise_send_buffer, receive_buffer, send_buffer, tcp_info,
+    TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, congestion_control, is_multipath,
+    most_receive_buffer, most_send_buffer, raise_receive_buffer, raise_send_buffer, receive_buffer,
+    send_buffer, tcp_info,
 };
+pub use thread::{ThreadId, ThreadTime};
 pub use window::{autotuned, grow_receive_buffer, limit_unsent, offer_scale};

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 /// What the kernel knows of a connection's path.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Smoothed round trip; zero before the first sample.
     pub rtt: Duration,
@@ -31,6 +31,22 @@ pub struct TcpInfo {
     pub receive_scale: u8,
     /// Bytes per second that lately reached the peer.
     pub delivery_rate: u64,
+    /// The shortest round trip of the last minutes; zero before the first sample.
+    pub shortest_rtt: Duration,
+    /// Segments of data sent.
+    pub segments_out: u32,
+    /// Segments of data received.
+    pub segments_in: u32,
+    /// Segments received out of order: others before them were lost, or overtaken.
+    pub out_of_order: u32,
+    /// Bytes the peer acknowledged.
+    pub acknowledged: u64,
+    /// Bytes received.
+    pub received: u64,
+    /// The peer's receive window; 0 where the kernel does not tell (before Linux 5.4).
+    pub peer_window: u32,
+    /// Our receive window; 0 where the kernel does not tell (before Linux 6.2).
+    pub our_window: u32,
 }
 
 /// TCP_INFO of a socket; `None` for anything that is not TCP.
@@ -68,6 +84,19 @@ pub fn tcp_info(fd: impl AsFd) -> Option<TcpInfo> {
             info.tcpi_snd_rcv_wscale & 0xf
         },
         delivery_rate: info.tcpi_delivery_rate,
+        // The kernel's "no sample yet" is the largest number.
+        shortest_rtt: micros(if info.tcpi_min_rtt == u32::MAX {
+            0
+        } else {
+            info.tcpi_min_rtt.into()
+        }),
+        segments_out: info.tcpi_data_segs_out,
+        segments_in: info.tcpi_data_segs_in,
+        out_of_order: info.tcpi_rcv_ooopack,
+        acknowledged: info.tcpi_bytes_acked,
+        received: info.tcpi_bytes_received,
+        peer_window: info.tcpi_snd_wnd,
+        our_window: info.tcpi_rcv_wnd,
     })
 }
 
@@ -94,6 +123,11 @@ pub fn is_multipath(fd: impl AsFd) -> bool {
         )
     };
     result == 0 && info[FLAGS] & FELL_BACK == 0
+}
+
+/// The kernel's name of a connection's congestion control; `None` for anything that is not TCP.
+pub fn congestion_control(fd: impl AsFd) -> Option<String> {
+    sockopt::tcp_congestion(fd).ok()
 }
 
 /// Bytes of receive buffer: on Linux what it may grow to now, twice what was asked for.
@@ -135,6 +169,16 @@ pub fn raise_receive_buffer(fd: impl AsFd, bytes: usize) -> Option<usize> {
     receive_buffer(fd)
 }
 
+/// The most an ordinary user may set a receive buffer to: `net.core.rmem_max`.
+pub fn most_receive_buffer() -> usize {
+    limit("/proc/sys/net/core/rmem_max", 0).unwrap_or(0)
+}
+
+/// The most an ordinary user may set a send buffer to: `net.core.wmem_max`.
+pub fn most_send_buffer() -> usize {
+    limit("/proc/sys/net/core/wmem_max", 0).unwrap_or(0)
+}
+
 /// What autotuning may give a send buffer: the third figure of `net.ipv4.tcp_wmem`.
 pub fn autotuned_send_buffer() -> usize {
     limit("/proc/sys/net/ipv4/tcp_wmem", 2).unwrap_or(0)
@@ -166,6 +210,8 @@ mod tests {
         let info = tcp_info(&stream).unwrap();
         assert!(info.rtt < Duration::from_secs(1));
         assert!(info.congestion_window > 0);
+        assert!(info.shortest_rtt <= info.rtt);
+        assert!(congestion_control(&stream).is_some());
         assert!(tcp_info(std::fs::File::open("/dev/null").unwrap()).is_none());
     }
 

@@ -71,7 +71,7 @@ fn new_keys(protection: Protection, exchange: u8) -> NewKeys {
 
 /// A connection whose first key exchange is over, as sources find it.
 fn connected(protection: Protection) -> Sending {
-    let tx = Arc::new(Tx::new(Arc::new(Moody::default())));
+    let tx = Arc::new(Tx::new(Arc::new(Moody::default()), Default::default()));
     tx.message(&[msg::KEXINIT]).unwrap();
     tx.message(&[msg::NEWKEYS]).unwrap();
     tx.rekey(&new_keys(protection, 1)).unwrap();
