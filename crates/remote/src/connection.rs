@@ -10,16 +10,17 @@ use login::{Log, LoggedIn, Proxy, Started};
 use proto::Peer;
 use proto::channel::Request;
 use proto::window::Rule;
-use sftp::client::{self, Event};
+use sftp::client::{self, Event, Known};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::msg::Disconnect;
 
 /// Most data the server may put into one message: larger than the 32 KiB most send costs nothing.
@@ -42,6 +43,10 @@ struct Ssh {
     board: Board,
     rule: Rule,
     peer: Option<Peer>,
+    /// What its sftp server can do, as soon as one channel heard.
+    known: Known,
+    /// Nanoseconds of the quickest answer to CHANNEL_OPEN.
+    quickest: AtomicU64,
     log: Arc<Log>,
     /// A second hold on the socket, to hang up with.
     socket: OwnedFd,
@@ -81,6 +86,8 @@ impl Connection {
             board,
             rule,
             peer,
+            known: Known::default(),
+            quickest: AtomicU64::new(u64::MAX),
             log: Arc::clone(log),
             socket,
             receiving: Some(receiving),
@@ -101,7 +108,7 @@ impl Connection {
     /// [`Error::Full`] where another connection may help.
     pub fn open(&self, events: Sender<Event>) -> Result<client::Client, Error> {
         match &self.0 {
-            Way::Ssh(ssh) => ssh.open(Request::Subsystem("sftp".to_owned()), events),
+            Way::Ssh(ssh) => ssh.open(Request::Subsystem("sftp".to_owned()), events, &ssh.known),
             Way::Program { program, args } => {
                 let mut command = Command::new(program);
                 command.args(args);
@@ -120,7 +127,9 @@ impl Connection {
         events: Sender<Event>,
     ) -> Result<client::Client, Error> {
         match &self.0 {
-            Way::Ssh(ssh) => ssh.open(Request::Subsystem(name.to_owned()), events),
+            Way::Ssh(ssh) => {
+                ssh.open(Request::Subsystem(name.to_owned()), events, &Known::default())
+            }
             Way::Program { .. } => Err(Error::NoCommands),
         }
     }
@@ -135,7 +144,7 @@ impl Connection {
         events: Sender<Event>,
     ) -> Result<client::Client, Error> {
         match &self.0 {
-            Way::Ssh(ssh) => ssh.open(Request::Exec(command), events),
+            Way::Ssh(ssh) => ssh.open(Request::Exec(command), events, &Known::default()),
             Way::Program { .. } => Err(Error::NoCommands),
         }
     }
@@ -159,6 +168,18 @@ impl Connection {
         }
     }
 
+    /// How long the server took to answer when a channel was opened, at best: nothing is started
+    /// for that, so it is the path's round trip. None through a program.
+    pub fn round_trip(&self) -> Option<Duration> {
+        match &self.0 {
+            Way::Ssh(ssh) => match ssh.quickest.load(Ordering::Relaxed) {
+                u64::MAX => None,
+                nanos => Some(Duration::from_nanos(nanos)),
+            },
+            Way::Program { .. } => None,
+        }
+    }
+
     /// Who the server says it is.
     pub fn peer(&self) -> Option<&Peer> {
         match &self.0 {
@@ -175,10 +196,16 @@ impl Connection {
 }
 
 impl Ssh {
-    fn open(&self, request: Request, events: Sender<Event>) -> Result<client::Client, Error> {
-        let (client, outgoing, incoming) = client::pair(events);
+    fn open(
+        &self,
+        request: Request,
+        events: Sender<Event>,
+        known: &Known,
+    ) -> Result<client::Client, Error> {
+        let (client, outgoing, incoming) = client::pair_knowing(events, known);
         let (news, heard) = channel();
         let answers = Answers::new(incoming, self.board.over()).map_err(no_descriptor)?;
+        let asked = Instant::now();
         self.order(Order {
             request,
             output: Some(Sink::consumer(Box::new(answers))),
@@ -189,6 +216,8 @@ impl Ssh {
             status: None,
         })?;
         opened(&heard)?;
+        let nanos = u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.quickest.fetch_min(nanos, Ordering::Relaxed);
         Ok(client)
     }
 

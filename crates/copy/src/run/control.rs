@@ -26,8 +26,12 @@ pub(super) struct Control<'a> {
 
 impl<'a> Control<'a> {
     pub(super) fn open(route: &'a Route, slot: &'a Slot) -> Result<Self, Trouble> {
-        let ends = slot.open(route)?;
-        Ok(Self {
+        Ok(Self::with(slot.open(route)?, route, slot))
+    }
+
+    /// On a channel that is open.
+    pub(super) fn with(ends: Ends, route: &'a Route, slot: &'a Slot) -> Self {
+        Self {
             route,
             slot,
             ends,
@@ -36,7 +40,7 @@ impl<'a> Control<'a> {
             next: 0,
             backoff: Backoff::default(),
             broke: 0,
-        })
+        }
     }
 
     /// Whether more should be asked before answers are read.

@@ -50,6 +50,19 @@ struct Berth {
     state: Arc<State>,
 }
 
+/// Channels of the first connection that lanes will ask for at once.
+pub(super) fn first_channels(lanes: Lanes) -> u32 {
+    match lanes {
+        Lanes::Fixed(lanes) => fixed(lanes.get()).channels,
+        Lanes::Auto => Shape::FIRST.channels,
+    }
+}
+
+fn fixed(lanes: u32) -> Shape {
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    Shape::fixed(lanes, u32::try_from(cores).unwrap_or(u32::MAX))
+}
+
 /// All lanes of a copy.
 pub(super) struct Fleet<'a> {
     copying: &'a Copying<'a>,
@@ -79,9 +92,7 @@ impl<'a> Fleet<'a> {
     {
         match self.copying.options.lanes {
             Lanes::Fixed(lanes) => {
-                let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-                let shape = Shape::fixed(lanes.get(), u32::try_from(cores).unwrap_or(u32::MAX));
-                self.become_(scope, shape, lanes.get());
+                self.become_(scope, fixed(lanes.get()), lanes.get());
                 while self.goes_on(Duration::from_secs(1)) {}
             }
             Lanes::Auto => self.climb(scope, rtt),

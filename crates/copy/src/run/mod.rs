@@ -38,6 +38,7 @@ use crate::report::{Failure, Report};
 use control::Control;
 use copying::{Copying, Late};
 use fleet::Fleet;
+use lane::Ends;
 use plan::{Failed, Leg};
 use route::Slot;
 use std::path::Path;
@@ -104,7 +105,8 @@ fn leg(
         late: Mutex::new(Late::default()),
     };
     leg.failures.drain(..).for_each(|failure| copying.tell(failure));
-    let failure = carry_out(&copying, &leg, roots, slots);
+    let ends = leg.ends.take();
+    let failure = carry_out(&copying, &leg, (roots, ends), slots);
     copying.report().connections += leg.route.connections.load(Ordering::Relaxed);
     *lock(report) = std::mem::take(&mut *copying.report());
     failure
@@ -118,24 +120,29 @@ fn lock(report: &Mutex<Report>) -> std::sync::MutexGuard<'_, Report> {
 fn carry_out(
     copying: &Copying<'_>,
     leg: &Leg,
-    roots: Vec<walk::Root>,
+    (roots, ends): (Vec<walk::Root>, Option<Ends>),
     slots: &[Slot],
 ) -> Option<Failure> {
     let lost = |trouble: route::Trouble| Some(trouble.failure(&leg.host));
     let first = slots.first()?;
-    let control = match Control::open(&leg.route, first) {
+    let open = || Control::open(&leg.route, first);
+    let aimed = |ends| Ok(Control::with(leg.route.aim(ends)?, &leg.route, first));
+    let control = match ends.map_or_else(open, aimed) {
         Ok(control) => control,
         Err(trouble) => return lost(trouble),
     };
     let why = Mutex::new(String::new());
-    std::thread::scope(|scope| {
-        scope.spawn(move || Walk::new(copying, control).run(roots));
+    let walked = std::thread::scope(|scope| {
+        let walk = scope.spawn(move || Walk::new(copying, control).run(roots));
         Fleet::new(copying, &leg.route, slots, (&leg.host, &why)).run(scope, leg.rtt);
+        walk.join()
     });
+    let control = walked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     if copying.options.dry_run || copying.late().is_empty() {
         return None;
     }
-    match Control::open(&leg.route, first) {
+    // Where every lane gave up, the scan's channel is gone as well: one attempt, not R4's many.
+    match if copying.queue.is_stopped() { open() } else { Ok(control) } {
         Ok(mut control) => late::run(copying, &mut control),
         Err(trouble) => return lost(trouble),
     }

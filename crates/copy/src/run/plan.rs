@@ -1,9 +1,10 @@
 //! Plan: which host, which root, which names, as scp(1) means them; before anything is copied.
 
 use super::control::Control;
+use super::fleet;
 use super::glob;
 use super::journal::{self, Journal};
-use super::lane::At;
+use super::lane::{At, Ends};
 use super::local;
 use super::meta::{Kind, Meta};
 use super::names;
@@ -68,6 +69,8 @@ pub(super) fn legs(sources: &[Place]) -> impl Iterator<Item = &[Place]> {
 pub(super) struct Leg {
     pub(super) route: Route,
     pub(super) roots: Vec<Root>,
+    /// The channel that looked, until it is for more.
+    pub(super) ends: Option<Ends>,
     /// What is called by name when it is lost.
     pub(super) host: String,
     pub(super) journal: Option<Journal>,
@@ -91,7 +94,8 @@ impl Leg {
         let route = Route { source: end, target: root, within, fsync: options.fsync, connections };
         let host = source.or(target).map_or_else(String::new, |host| host.name.clone());
         let (failures, rtt) = (Vec::new(), Duration::ZERO);
-        let mut leg = Self { route, roots: Vec::new(), host, journal: None, failures, rtt };
+        let mut leg =
+            Self { route, roots: Vec::new(), ends: None, host, journal: None, failures, rtt };
         if options.test.is_some() {
             leg.made_up(options);
             return Ok(leg);
@@ -130,21 +134,27 @@ impl Leg {
             _ => End::Here,
         };
         let below = std::mem::replace(&mut self.route.target, bare);
-        let (old, roots) = {
+        let (old, roots, ends) = std::thread::scope(|scope| {
             let mut control = Control::open(&self.route, slot)
                 .map_err(|trouble| lost(&self.host, trouble.words()))?;
+            // The first lanes' channels are opened in the round trip that the looks take.
+            let route = &self.route;
+            scope.spawn(move || slot.prepare(route, fleet::first_channels(options.lanes)));
             let asked = Instant::now();
             let old = stat(&mut control, At::Target, &path);
-            self.rtt = asked.elapsed();
+            let mut looks = asked.elapsed();
             let mut roots = Vec::new();
             for source in sources {
                 let asked = Instant::now();
                 self.failures.extend(find(&mut control, source, options, &mut roots));
                 // One of the two is on this host.
-                self.rtt = self.rtt.max(asked.elapsed());
+                looks = looks.max(asked.elapsed());
             }
-            (old, roots)
-        };
+            // A program's first answer has its start in it.
+            self.rtt = slot.round_trip().unwrap_or(looks);
+            Ok((old, roots, control.ends))
+        })?;
+        self.ends = Some(ends);
         self.route.target = below;
         let old = match old {
             Ok(meta) => Some(meta),

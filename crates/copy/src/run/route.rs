@@ -9,7 +9,8 @@ use remote::{Connection, Error, Host};
 use sftp::client::{Client, Event};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// One end of the way.
 pub(super) enum End {
@@ -58,25 +59,56 @@ pub(super) enum Trouble {
 
 /// A place for one connection to each host of the route.
 #[derive(Default)]
-pub(super) struct Slot(Mutex<[Option<Connection>; 2]>);
+pub(super) struct Slot {
+    source: Mutex<Option<Arc<Connection>>>,
+    target: Mutex<Option<Arc<Connection>>>,
+    /// Channels that were opened before anybody needed them.
+    spare: Mutex<Vec<Ends>>,
+}
 
 impl Slot {
     /// One more channel, on each connection that the route needs.
     pub(super) fn open(&self, route: &Route) -> Result<Ends, Trouble> {
+        let spare = lock(&self.spare).pop();
+        match spare {
+            Some(ends) => route.aim(ends),
+            None => self.open_new(route),
+        }
+    }
+
+    fn open_new(&self, route: &Route) -> Result<Ends, Trouble> {
         let (tell, events) = channel();
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let [first, second] = &mut *held;
-        let source = route.client(&route.source, first, &tell)?;
+        let source = route.client(&route.source, &self.source, &tell)?;
         let target = match (&source, route.within) {
             (Some(client), true) => Some(client.clone()),
-            _ => route.client(&route.target, second, &tell)?,
+            _ => route.client(&route.target, &self.target, &tell)?,
         };
-        drop(held);
         let (source, target) =
             (route.side(&route.source, source)?, route.side(&route.target, target)?);
-        let within = route.within && target.has().copy_data;
-        Ok(Ends { source, target, events, within })
+        Ok(Ends { source, target, events, within: route.within })
     }
+
+    /// The longest round trip of its connections, as far as that is known.
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        let ends = [&self.source, &self.target];
+        ends.iter().filter_map(|end| lock(end).as_ref()?.round_trip()).max()
+    }
+
+    /// Opens so many channels that [`Slot::open`] will not have to wait for. What cannot be opened
+    /// is for `open` to tell.
+    pub(super) fn prepare(&self, route: &Route, count: u32) {
+        std::thread::scope(|scope| {
+            for _ in 0..count {
+                let open = || lock(&self.spare).extend(self.open_new(route).ok());
+                let _ =
+                    std::thread::Builder::new().name("open".to_owned()).spawn_scoped(scope, open);
+            }
+        });
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Route {
@@ -84,34 +116,57 @@ impl Route {
     fn client(
         &self,
         end: &End,
-        held: &mut Option<Connection>,
+        held: &Mutex<Option<Arc<Connection>>>,
         tell: &Sender<Event>,
     ) -> Result<Option<Client>, Trouble> {
         let Some(host) = end.host() else { return Ok(None) };
-        if let Some(connection) = held {
+        // Not under the lock: lanes of one connection open their channels in one round trip.
+        let old = lock(held).clone();
+        if let Some(connection) = &old {
             match connection.open(tell.clone()) {
                 Ok(client) => return Ok(Some(client)),
                 Err(error @ (Error::Full(_) | Error::Refused { .. } | Error::Program { .. })) => {
                     return Err(trouble(&error));
                 }
                 // It broke: a new one, below.
-                Err(_) => *held = None,
+                Err(_) => {}
             }
         }
+        let connection = self.connection(host, held, old.as_ref())?;
+        connection.open(tell.clone()).map(Some).map_err(|error| trouble(&error))
+    }
+
+    /// The connection in place of `old`; who comes first makes it, the others wait for it.
+    fn connection(
+        &self,
+        host: &Host,
+        held: &Mutex<Option<Arc<Connection>>>,
+        old: Option<&Arc<Connection>>,
+    ) -> Result<Arc<Connection>, Trouble> {
+        let mut held = lock(held);
+        let is_old = |new: &Arc<Connection>| old.is_some_and(|old| Arc::ptr_eq(old, new));
+        if let Some(new) = held.as_ref().filter(|new| !is_old(new)) {
+            return Ok(Arc::clone(new));
+        }
+        *held = None;
         let connection = host.connect().map_err(|error| trouble(&error))?;
         self.connections.fetch_add(1, Ordering::Relaxed);
-        let connection = held.insert(connection);
-        connection.open(tell.clone()).map(Some).map_err(|error| trouble(&error))
+        Ok(Arc::clone(held.insert(Arc::new(connection))))
+    }
+
+    /// The same channels for this route, whose target is another directory than when they were
+    /// opened.
+    pub(super) fn aim(&self, ends: Ends) -> Result<Ends, Trouble> {
+        let client = match ends.target {
+            Side::There(there) => Some(there.client),
+            _ => None,
+        };
+        Ok(Ends { target: self.side(&self.target, client)?, ..ends })
     }
 
     fn side(&self, end: &End, client: Option<Client>) -> Result<Side, Trouble> {
         Ok(match (end, client) {
-            (End::There(_, root), Some(client)) => {
-                Side::There(There::new(client, root).map_err(|fault| match fault {
-                    Fault::Lost(why) => Trouble::Later(why),
-                    fault => Trouble::Directory(root.clone(), fault.to_string()),
-                })?)
-            }
+            (End::There(_, root), Some(client)) => Side::There(There::new(client, root)),
             (End::Below(root), _) => {
                 let unusable = |error: std::io::Error| {
                     Trouble::Directory(root.clone(), Fault::from(error).to_string())

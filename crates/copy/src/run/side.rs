@@ -7,11 +7,12 @@
 use super::local::{self, Below};
 use super::meta::{Meta, Setting};
 use super::names;
-use sftp::client::{Answer, Client, Got, Sent};
+use sftp::client::{Answer, Client, Got, Sent, ServerFacts};
 use sftp::codec::{
     Attrs, Extended, GetFile, Handle, Name, OpenFlags, PutFile, PutFlags, Reply, Request, Status,
     name,
 };
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -211,7 +212,7 @@ pub(super) struct There {
     pub(super) client: Client,
     /// Before every path of a target; empty for a source.
     root: Vec<u8>,
-    has: Has,
+    has: OnceCell<Has>,
 }
 
 /// What the server can do beyond the draft.
@@ -230,11 +231,9 @@ pub(super) struct Has {
     pub(super) nanoseconds: bool,
 }
 
-impl There {
-    /// Waits for the server's word on what it can do.
-    pub(super) fn new(client: Client, root: &[u8]) -> Result<Self, Fault> {
-        let facts = client.server()?;
-        let has = Has {
+impl Has {
+    fn of(facts: &ServerFacts) -> Self {
+        Self {
             rename: facts.has(name::POSIX_RENAME),
             fsync: facts.has(name::FSYNC),
             lsetstat: facts.has(name::LSETSTAT),
@@ -246,12 +245,19 @@ impl There {
             copy_data: facts.has(name::COPY_DATA),
             statvfs: facts.has(name::STATVFS),
             nanoseconds: facts.has(name::BLOCK_HASHES),
-        };
-        Ok(Self { client, root: root.to_vec(), has })
+        }
+    }
+}
+
+impl There {
+    pub(super) fn new(client: Client, root: &[u8]) -> Self {
+        Self { client, root: root.to_vec(), has: OnceCell::new() }
     }
 
+    /// What the server can do; waits for its word the first time. On a channel that broke before,
+    /// nothing: the next answer tells.
     pub(super) fn has(&self) -> Has {
-        self.has
+        *self.has.get_or_init(|| self.client.server().map(Has::of).unwrap_or_default())
     }
 
     pub(super) fn at(&self, path: &[u8]) -> Vec<u8> {
@@ -284,9 +290,11 @@ impl There {
                 return Err(Ok(Told::Done));
             }
             Ask::Set(open, setting) => {
-                Request::Fsetstat(remote(open)?, setting.attrs(self.has.nanoseconds))
+                Request::Fsetstat(remote(open)?, setting.attrs(self.has().nanoseconds))
             }
-            Ask::Sync(open) if self.has.fsync => Request::Extended(Extended::Fsync(remote(open)?)),
+            Ask::Sync(open) if self.has().fsync => {
+                Request::Extended(Extended::Fsync(remote(open)?))
+            }
             Ask::Sync(_) => return Err(Ok(Told::Done)),
             Ask::Close(open) => Request::Close(remote(open)?),
             Ask::Rename { from, to } => self.rename(&from, &to),
@@ -294,15 +302,15 @@ impl There {
             Ask::Mkdir(path, mode) => Request::Mkdir(self.at(&path), mode_alone(mode)),
             Ask::Readlink(path) => Request::Readlink(self.at(&path)),
             Ask::Symlink { target, link } => Request::Symlink { target, link: self.at(&link) },
-            Ask::Hardlink { from, to } if self.has.hardlink => {
+            Ask::Hardlink { from, to } if self.has().hardlink => {
                 Request::Extended(Extended::Hardlink { from: self.at(&from), to: self.at(&to) })
             }
             Ask::Hardlink { .. } => {
                 return Err(Err(Fault::other("the server makes no hard links")));
             }
             Ask::SetPath(path, setting) => {
-                let attrs = setting.attrs(self.has.nanoseconds);
-                match self.has.lsetstat {
+                let attrs = setting.attrs(self.has().nanoseconds);
+                match self.has().lsetstat {
                     true => Request::Extended(Extended::Lsetstat(self.at(&path), attrs)),
                     false => Request::Setstat(self.at(&path), attrs),
                 }
@@ -325,7 +333,7 @@ impl There {
                 to: remote(to)?,
                 to_offset: range.start,
             }),
-            Ask::Statvfs(path) if self.has.statvfs => {
+            Ask::Statvfs(path) if self.has().statvfs => {
                 Request::Extended(Extended::Statvfs(self.at(&path)))
             }
             Ask::Statvfs(_) => return Err(Err(Fault::other("the server does not say"))),
@@ -341,7 +349,7 @@ impl There {
 
     fn rename(&self, from: &[u8], to: &[u8]) -> Request {
         let (from, to) = (self.at(from), self.at(to));
-        match self.has.rename {
+        match self.has().rename {
             true => Request::Extended(Extended::PosixRename { from, to }),
             false => Request::Rename { from, to },
         }
@@ -377,7 +385,7 @@ impl Side {
     /// What the server can do; this host can all but what only servers are asked for.
     pub(super) fn has(&self) -> Has {
         match self {
-            Self::There(there) => there.has,
+            Self::There(there) => there.has(),
             _ => {
                 Has { rename: true, fsync: true, lsetstat: true, hardlink: true, ..Has::default() }
             }

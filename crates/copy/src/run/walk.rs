@@ -84,8 +84,8 @@ impl<'c, 'a> Walk<'c, 'a> {
         }
     }
 
-    /// All of it, then the queue knows that no more will come.
-    pub(super) fn run(mut self, roots: Vec<Root>) {
+    /// All of it, then the queue knows that no more will come. Its channel is for what comes last.
+    pub(super) fn run(mut self, roots: Vec<Root>) -> Control<'c> {
         for root in roots {
             self.root(root);
             self.go();
@@ -93,6 +93,7 @@ impl<'c, 'a> Walk<'c, 'a> {
         self.tell_found();
         self.copying.observer.observe(&Event::Scanned);
         self.copying.queue.scanned();
+        self.control
     }
 
     fn root(&mut self, root: Root) {

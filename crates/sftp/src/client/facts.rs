@@ -2,6 +2,7 @@
 //! (OpenSSH PROTOCOL section 4.8, `limits@openssh.com`).
 
 use crate::codec::{Limits, MAX_DATA, MAX_PACKET, Pairs};
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of data that every server takes and gives at once: the draft's section 3 asks for packets
 /// of 34000 bytes.
@@ -24,6 +25,22 @@ impl ServerFacts {
     /// Whether an extension (of [`codec::name`](crate::codec::name)) is announced.
     pub fn has(&self, name: &[u8]) -> bool {
         self.extensions.iter().any(|(known, _)| known == name)
+    }
+}
+
+/// What is known of a server, for all channels of one connection to it: the first that hears it
+/// spares the others the wait. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Known(Arc<OnceLock<ServerFacts>>);
+
+impl Known {
+    pub(super) fn get(&self) -> Option<&ServerFacts> {
+        self.0.get()
+    }
+
+    /// The first word counts.
+    pub(super) fn set(&self, facts: ServerFacts) {
+        let _ = self.0.set(facts);
     }
 }
 

@@ -175,7 +175,7 @@ impl Incoming {
         if hello.version != codec::VERSION {
             return Err(Error::Server(format!("it speaks version {}", hello.version)));
         }
-        let asks = hello.has(codec::name::LIMITS);
+        let asks = hello.has(codec::name::LIMITS) && !self.shared.is_known();
         let facts = ServerFacts { extensions: hello.extensions, sizes: Sizes::default() };
         if asks {
             self.hello = Hi::Sizes(facts);

@@ -3,13 +3,13 @@
 //! never for I/O.
 
 use super::asked::{Arriving, Expect, Get, Item, Owed, Waiting};
-use super::facts::{ServerFacts, Sizes};
+use super::facts::{Known, ServerFacts, Sizes};
 use super::transfer::Sent;
 use super::{Answer, Error, Event};
 use crate::codec::Reply;
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Below so many unsent bytes there is room again, once there were twice as many.
 const ROOM: u64 = 512 * 1024;
@@ -24,7 +24,7 @@ struct Writing {
     failed: Option<Error>,
 }
 
-pub(super) struct State {
+struct State {
     queue: VecDeque<Item>,
     unsent: u64,
     crowded: bool,
@@ -32,7 +32,6 @@ pub(super) struct State {
     last_id: u32,
     puts: HashMap<u64, Writing>,
     last_put: u64,
-    pub(super) sizes: Sizes,
     /// The sending thread waits for something to send.
     asleep: bool,
     /// Nobody can ask for more.
@@ -46,13 +45,13 @@ pub(super) struct Shared {
     /// There is something to send, or will never be.
     more: Condvar,
     /// The facts are known, or will never be.
-    known: Condvar,
-    facts: OnceLock<ServerFacts>,
+    told: Condvar,
+    known: Known,
     events: Sender<Event>,
 }
 
 impl Shared {
-    pub(super) fn new(events: Sender<Event>) -> Self {
+    pub(super) fn new(events: Sender<Event>, known: Known) -> Self {
         let state = State {
             queue: VecDeque::new(),
             unsent: 0,
@@ -61,18 +60,11 @@ impl Shared {
             last_id: 0,
             puts: HashMap::new(),
             last_put: 0,
-            sizes: Sizes::default(),
             asleep: false,
             abandoned: false,
             ended: None,
         };
-        Self {
-            state: Mutex::new(state),
-            more: Condvar::new(),
-            known: Condvar::new(),
-            facts: OnceLock::new(),
-            events,
-        }
+        Self { state: Mutex::new(state), more: Condvar::new(), told: Condvar::new(), known, events }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -137,19 +129,19 @@ impl Shared {
     }
 
     pub(super) fn sizes(&self) -> Sizes {
-        self.lock().sizes
+        self.known.get().map_or_else(Sizes::default, |facts| facts.sizes)
     }
 
     /// What the server can do, once it said so.
     pub(super) fn facts(&self) -> Result<&ServerFacts, Error> {
         let mut state = self.lock();
         loop {
-            match (self.facts.get(), &state.ended) {
+            match (self.known.get(), &state.ended) {
                 (Some(facts), _) => return Ok(facts),
                 (None, Some(why)) => return Err(why.clone()),
                 (None, None) => {}
             }
-            state = self.known.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.told.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -342,13 +334,17 @@ impl Shared {
         }
     }
 
+    /// Whether another channel heard what the server can do.
+    pub(super) fn is_known(&self) -> bool {
+        self.known.get().is_some()
+    }
+
     /// Everything about the server is known.
     pub(super) fn know(&self, facts: ServerFacts) {
-        let mut state = self.lock();
-        state.sizes = facts.sizes;
-        let _ = self.facts.set(facts);
+        let state = self.lock();
+        self.known.set(facts);
         drop(state);
-        self.known.notify_all();
+        self.told.notify_all();
     }
 
     /// The channel is over: everything that waits gets its answer. The first reason counts.
@@ -370,7 +366,7 @@ impl Shared {
         let _ = self.events.send(Event::Ended(why));
         drop(state);
         self.more.notify_all();
-        self.known.notify_all();
+        self.told.notify_all();
     }
 
     fn fail(&self, owed: Owed, why: &Error) {

@@ -32,7 +32,7 @@ mod transfer;
 pub use calls::Client;
 pub use error::Error;
 pub use event::{Answer, Event};
-pub use facts::{ServerFacts, Sizes};
+pub use facts::{Known, ServerFacts, Sizes};
 pub use flight::Flight;
 pub use incoming::Incoming;
 pub use ledger::Ender;
@@ -47,6 +47,11 @@ use std::sync::mpsc::Sender;
 ///
 /// Once the last clone of the `Client` is dropped and what it asked for has left, `Outgoing` ends.
 pub fn pair(events: Sender<Event>) -> (Client, Outgoing, Incoming) {
-    let shared = Arc::new(ledger::Shared::new(events));
+    pair_knowing(events, &Known::default())
+}
+
+/// The same on a connection of which other channels may have heard what the server can do.
+pub fn pair_knowing(events: Sender<Event>, known: &Known) -> (Client, Outgoing, Incoming) {
+    let shared = Arc::new(ledger::Shared::new(events, known.clone()));
     (Client::new(Arc::clone(&shared)), Outgoing::new(Arc::clone(&shared)), Incoming::new(shared))
 }

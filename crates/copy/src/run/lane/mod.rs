@@ -189,7 +189,7 @@ pub(super) struct Ends {
     pub(super) source: Side,
     pub(super) target: Side,
     pub(super) events: Receiver<Event>,
-    /// Both ends are one channel to one server, which copies by itself (`copy-data`).
+    /// Both ends are one channel to one server; a lane's copies by itself (`copy-data`).
     pub(super) within: bool,
 }
 
@@ -228,9 +228,10 @@ impl<'a> Lane<'a> {
     pub(super) fn new(
         copying: &'a Copying<'a>,
         id: LaneId,
-        ends: Ends,
+        mut ends: Ends,
         retire: &'a AtomicBool,
     ) -> Self {
+        ends.within &= ends.target.has().copy_data;
         let proof = Proof::of(&ends, copying.options.verify);
         let stock = ends.source.is_remote() && !ends.source.has().hashes;
         let most = if stock { Flight::MOST_FROM_STOCK } else { Flight::MOST };
