@@ -195,6 +195,11 @@ impl Session {
         self.ledger().figures(self.fd())
     }
 
+    /// The transport, to look at.
+    pub fn transport<T>(&self, look: impl FnOnce(&proto::Transport) -> T) -> T {
+        look(self.0.connection.lock().transport())
+    }
+
     pub(crate) fn ledger(&self) -> &std::sync::Arc<Ledger> {
         self.tx().ledger()
     }

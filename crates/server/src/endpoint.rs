@@ -20,6 +20,11 @@ impl Endpoints {
         Self { peer: address(socket.peer_addr()), local: address(socket.local_addr()) }
     }
 
+    /// The client's address and port as the log has them.
+    pub(crate) fn peer(&self) -> (String, u16) {
+        (ip(self.peer), port(self.peer))
+    }
+
     /// The client's address.
     pub(crate) fn peer_ip(&self) -> Option<IpAddr> {
         self.peer.map(|peer| peer.ip())

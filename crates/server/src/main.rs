@@ -28,6 +28,7 @@ mod setup;
 mod sftp;
 mod socket;
 mod startups;
+mod transfer;
 
 use anyhow::Result;
 use args::{Args, Invocation, Mode};

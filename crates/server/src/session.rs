@@ -18,11 +18,12 @@ use crate::hostkeys::HostKeys;
 use crate::hostname::HostName;
 use crate::log::Log;
 use crate::setup::Loaded;
+use crate::transfer::{Guest, Record};
 use crate::{account, setup, socket};
 use anyhow::{Context, Result};
 use conf::server::Visitor;
 use conf::{Server, Workers};
-use engine::{Alive, Buffers, Error, Fd, Link, Plan, Totals, Tune, plan};
+use engine::{Alive, Buffers, Error, Fd, Figures, Link, Plan, Session, Tune, plan};
 use keys::PublicKey;
 use nix::sys::signal::SigSet;
 use proto::auth::server::Rules;
@@ -36,7 +37,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// First argument of a session process.
 pub(crate) const ROLE: &str = "--session";
@@ -294,8 +295,8 @@ impl Visit {
         match link.into_session(connection, plan, tune, self.alive(), channels) {
             Err(error) => (Traffic::default(), Err(error)),
             Ok((session, rx)) => {
-                let (_, arrived, end) = rx.run();
-                (Traffic { arrived, sent: session.sent() }, end)
+                let (_, _, end) = rx.run();
+                (Traffic::of(&session), end)
             }
         }
     }
@@ -367,11 +368,6 @@ impl Visit {
     /// Both sides say how much arrived, above all when the connection broke.
     fn log_end(&self, user: &str, traffic: Traffic, end: Result<(), Error>) -> Result<(), ()> {
         let ends = self.ends;
-        let Traffic { arrived: Totals { received, written }, sent } = traffic;
-        let seconds = self.began.elapsed().as_secs_f64();
-        let lost = received.saturating_sub(written);
-        let rest =
-            if lost > 0 { format!(" ({lost} not taken by commands)") } else { String::new() };
         let quiet = match &end {
             Ok(()) => true,
             // SSH_DISCONNECT_BY_APPLICATION: how clients say goodbye.
@@ -388,10 +384,31 @@ impl Visit {
         if quiet {
             self.log.info(format_args!("Disconnected from user {user} {ends}"));
         }
-        self.log.info(format_args!(
-            "Transferred for user {user} {ends}: received {received} bytes{rest}, sent {sent} bytes in {seconds:.1} s"
-        ));
+        let end = match &end {
+            Err(error) if !quiet => error.to_string(),
+            _ => "disconnected by user".to_owned(),
+        };
+        self.log_transfer(user, &traffic, &end);
         if quiet { Ok(()) } else { Err(()) }
+    }
+
+    /// The transfer log.
+    fn log_transfer(&self, user: &str, traffic: &Traffic, end: &str) {
+        let guest = Guest {
+            ends: self.ends,
+            user,
+            client: &traffic.client,
+            negotiated: traffic.negotiated,
+            duration: self.began.elapsed(),
+            end,
+        };
+        let record = Record::new(&guest, &traffic.figures, SystemTime::now());
+        self.log.info(format_args!("Transfer: {}", record.line()));
+        if let Some(path) = self.config.transfer_log()
+            && let Err(error) = record.append(path)
+        {
+            self.log.error(format_args!("TransferLog {}: {error}", path.display()));
+        }
     }
 }
 
@@ -404,11 +421,23 @@ fn describe(key: &PublicKey) -> String {
     format!("{} {}", kind.to_ascii_uppercase(), key.fingerprint())
 }
 
-/// Bytes of channel data, both ways.
-#[derive(Debug, Clone, Copy, Default)]
+/// What a session did.
+#[derive(Default)]
 struct Traffic {
-    arrived: Totals,
-    sent: u64,
+    figures: Figures,
+    negotiated: Option<proto::Negotiated>,
+    /// The client's software version.
+    client: String,
+}
+
+impl Traffic {
+    fn of(session: &Session) -> Self {
+        let (negotiated, client) = session.transport(|transport| {
+            let client = transport.peer().map(|peer| peer.ident().software().to_owned());
+            (transport.negotiated().copied(), client.unwrap_or_default())
+        });
+        Self { figures: session.figures(), negotiated, client }
+    }
 }
 
 /// Why nobody logged in.

@@ -107,6 +107,7 @@ pub struct Server {
     authorized_keys_file: Words,
     pid_file: OrNone<String>,
     banner: OrNone<String>,
+    transfer_log: OrNone<String>,
     force_command: RestOfLine,
     blocks: Blocks,
 }
@@ -275,6 +276,7 @@ impl Server {
             authorized_keys_file: Words::of(&[".ssh/authorized_keys", ".ssh/authorized_keys2"]),
             pid_file: OrNone(Some("/run/lhsshd.pid".to_owned())),
             banner: OrNone(None),
+            transfer_log: OrNone(None),
             force_command: RestOfLine(None),
             blocks: Blocks::default(),
         }
@@ -337,6 +339,12 @@ impl Server {
     #[must_use]
     pub fn banner(&self) -> Option<&Path> {
         self.banner.0.as_deref().map(Path::new)
+    }
+
+    /// TransferLog.
+    #[must_use]
+    pub fn transfer_log(&self) -> Option<&Path> {
+        self.transfer_log.0.as_deref().map(Path::new)
     }
 
     /// AuthorizedKeysFile for one user, expanded and absolute.

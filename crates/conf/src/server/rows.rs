@@ -32,7 +32,7 @@ const IN_MATCH: &[&str] = &[
     "RefuseConnection", "RekeyLimit", "RequiredRSASize", "RevokedKeys", "SetEnv",
     "StreamLocalBindMask", "StreamLocalBindUnlink", "TrustedUserCAKeys", "UnusedConnectionTimeout",
     "X11DisplayOffset", "X11Forwarding", "X11UseLocalhost",
-    "CryptoWorkers", "MaxSockBuf", "MaxWindow", "TestSubsystems",
+    "CryptoWorkers", "MaxSockBuf", "MaxWindow", "TestSubsystems", "TransferLog",
 ];
 
 #[rustfmt::skip] // a table: name and field, then what the manual says
@@ -115,4 +115,6 @@ static ROWS: &[Row<Server>] = &[
         "TCP congestion control of connections, by the kernel's name."),
     Row::new("TestSubsystems", |s| &mut s.test_subsystems,
         "The subsystems `discard@longhaul` and `zeros@longhaul`, for measuring."),
+    Row::new("TransferLog", |s| &mut s.transfer_log,
+        "File that gets a line of JSON at the end of each session: who, what, how fast, why it ended."),
 ];
