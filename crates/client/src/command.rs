@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Error, Result, anyhow};
 use engine::{Fd, Flow, Port, Program, Session, Sink, Source, SourceEnd, Stream};
+use login::Log;
 use proto::Event;
 use proto::channel::{LocalId, Request};
 use std::fs::File;
@@ -26,7 +27,8 @@ pub(crate) enum Outcome {
 const PIPE: usize = 1 << 20;
 
 /// What happens on the channel.
-pub(crate) struct Command {
+pub(crate) struct Command<'a> {
+    log: &'a Log,
     request: Request,
     variables: Vec<Request>,
     streams: Option<Streams>,
@@ -61,8 +63,9 @@ impl Streams {
     }
 }
 
-impl Command {
+impl<'a> Command<'a> {
     pub(crate) fn new(
+        log: &'a Log,
         request: Request,
         variables: Vec<Request>,
         stdin_null: bool,
@@ -70,6 +73,7 @@ impl Command {
     ) -> Result<Self> {
         let streams = Streams::open(stdin_null).context("standard streams")?;
         Ok(Self {
+            log,
             request,
             variables,
             streams: Some(streams),
@@ -124,7 +128,7 @@ fn stdin_ended(session: &Session, id: LocalId, end: &SourceEnd) {
     let _ = session.call(|connection, out| connection.eof(id, out));
 }
 
-impl Program for Command {
+impl Program for Command<'_> {
     fn event(&mut self, port: &mut Port<'_>, event: Event) -> Result<Flow, engine::Error> {
         match event {
             Event::Opened { id, .. } => self.start(port, id)?,
@@ -136,6 +140,11 @@ impl Program for Command {
             Event::Reply { id, ok: false } => {
                 let name = self.request.name();
                 return self.fail(port, id, anyhow!("the server refuses the {name} request"));
+            }
+            Event::GlobalReply { .. } => {
+                if let Some(granted) = login::receive_buffer_granted(&event) {
+                    self.log.debug(1, format_args!("{granted}"));
+                }
             }
             Event::ExitStatus { status, .. } => self.outcome = Outcome::Exited(status),
             Event::ExitSignal { name, .. } => {

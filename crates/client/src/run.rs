@@ -66,8 +66,13 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
     tell_of_login(&logged_in.authenticated, conf, log);
     let peer = logged_in.authenticated.transport().peer();
     let hears_end_of_write = peer.is_some_and(|p| p.is_openssh_from(0, 0) || p.is_longhaul());
-    let command =
-        Command::new(first_request(args), variables(conf), conf.stdin_null, hears_end_of_write)?;
+    let command = Command::new(
+        log,
+        first_request(args),
+        variables(conf),
+        conf.stdin_null,
+        hears_end_of_write,
+    )?;
     let Started { session, rx, rule, proxy: _proxy } = logged_in.start(conf, command)?;
     session.open_session(rule)?;
     let (command, totals, end) = rx.run();

@@ -185,6 +185,12 @@ impl Session {
         self.0.exchange.began()
     }
 
+    /// A larger receive buffer for the connection, as far as the kernel or a privilege allows; how
+    /// large TCP's window can be now, in bytes. `None` where there is no TCP.
+    pub fn grow_receive_buffer(&self, bytes: u64) -> Option<u64> {
+        sys::grow_receive_buffer(self.fd(), usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
     /// Bytes of channel data that sources have handed over so far.
     pub fn sent(&self) -> u64 {
         self.ledger().sent.bytes.get()

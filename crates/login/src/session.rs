@@ -1,11 +1,11 @@
 //! From a login to the running pipeline: windows, buffers, workers and keepalives as configured.
 
-use crate::{Error, LoggedIn, Proxy, buffers};
+use crate::{Error, LoggedIn, Proxy, buffers, receive_buffer};
 use conf::Client;
 use engine::{Alive, Plan, Program, Rx, Session, Tune, plan};
 use proto::channel::Limits;
 use proto::window::Rule;
-use proto::{Connection, RekeyLimit};
+use proto::{Connection, Peer, RekeyLimit};
 
 /// A session that runs as soon as a thread is given to its receiver.
 pub struct Started<P> {
@@ -28,8 +28,8 @@ impl LoggedIn {
         let Self { link, authenticated, proxy } = self;
         let buffers = buffers(conf);
         let peer = authenticated.transport().peer();
-        let cap = peer.and_then(proto::Peer::max_window).unwrap_or(u32::MAX);
-        let rule = Rule::bulk(buffers.window.min(cap));
+        let rule = rule(conf, peer);
+        let asks = peer.is_some_and(Peer::is_longhaul);
         let chosen = match conf.crypto_workers {
             conf::Workers::Auto => None,
             conf::Workers::Count(count) => Some(count.into()),
@@ -41,8 +41,17 @@ impl LoggedIn {
         let connection = Connection::new(authenticated, Limits::client());
         let tune = Tune::new(buffers, rule);
         let (session, rx) = link.into_session(connection, plan, tune, alive(conf), program)?;
+        if asks {
+            receive_buffer::ask(conf, &session)?;
+        }
         Ok(Started { session, rx, rule, proxy })
     }
+}
+
+/// MaxWindow, or less where the peer could not stand as much.
+fn rule(conf: &Client, peer: Option<&Peer>) -> Rule {
+    let cap = peer.and_then(Peer::max_window).unwrap_or(u32::MAX);
+    Rule::bulk(buffers(conf).window.min(cap))
 }
 
 fn alive(conf: &Client) -> Option<Alive> {
@@ -50,4 +59,25 @@ fn alive(conf: &Client) -> Option<Alive> {
         interval: conf.server_alive_interval,
         count: conf.server_alive_count_max,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conf::Setting;
+    use conf::client::Files;
+
+    /// Effect of MaxWindow (D6).
+    #[test]
+    fn a_window_grows_no_further_than_configured() {
+        let most = |setting: &str| {
+            let given = [Setting::option(setting).unwrap()];
+            let (supported, local) = (crate::supported(), crate::local_user().unwrap());
+            let conf = conf::client::load("host", &given, &Files::None, &supported, &local);
+            rule(&conf.unwrap().config, None).most()
+        };
+        assert_eq!(most("MaxWindow=3M"), 3 << 20);
+        assert_eq!(most("MaxWindow=100K"), 100 << 10, "less than a window usually begins with");
+        assert_eq!(most("MaxWindow=auto"), 128 << 20);
+    }
 }

@@ -7,6 +7,7 @@ use crate::environment::Facts;
 use crate::job::{self, Job, Wanted};
 use crate::log::Log;
 use crate::process::Process;
+use crate::requests;
 use engine::{Error, Flow, Port, Program, Sink, Source, Stream};
 use keys::authorized_keys::Options;
 use proto::channel::{LocalId, Request};
@@ -228,6 +229,9 @@ impl Program for Channels {
                 }
             }
             Event::Closed { id } => self.closed(port, id)?,
+            Event::GlobalRequest { name, data, want_reply } => {
+                requests::answer(port, &self.served.config, &name, &data, want_reply)?;
+            }
             Event::Debug { text, .. } => self.served.log.debug(format_args!("client: {text}")),
             _ => {}
         }

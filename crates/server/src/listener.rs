@@ -91,8 +91,9 @@ fn serve_one(sockets: Vec<TcpListener>, config: Server, log: Log) -> Result<Exit
             Err(Errno::INTR) => continue,
             other => other.context("wait for connections")?,
         };
-        for socket in &sockets {
-            if let Ok((stream, _)) = socket.accept() {
+        for listener in &sockets {
+            if let Ok((stream, _)) = listener.accept() {
+                socket::accepted(&stream, &config);
                 drop(sockets);
                 return Ok(session::serve(
                     Fd::from(OwnedFd::from(stream)),
@@ -172,8 +173,8 @@ impl Listener {
     }
 
     fn accept(&mut self, index: usize) {
-        let Some(socket) = self.sockets.get(index) else { return };
-        let (stream, peer) = match socket.accept() {
+        let Some(listener) = self.sockets.get(index) else { return };
+        let (stream, peer) = match listener.accept() {
             Ok(accepted) => accepted,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
             Err(error) => {
@@ -184,6 +185,7 @@ impl Listener {
                 return;
             }
         };
+        socket::accepted(&stream, &self.config);
         let waiting = u32::try_from(self.starting.len()).unwrap_or(u32::MAX);
         let [dice] = crypt::random_array::<1>();
         if startups::is_dropped(self.config.max_startups, waiting, u32::from(dice) * 100 / 256) {

@@ -23,6 +23,7 @@ mod listener;
 mod log;
 mod modes;
 mod process;
+mod requests;
 mod session;
 mod setup;
 mod sftp;

@@ -19,7 +19,7 @@ use crate::hostname::HostName;
 use crate::log::Log;
 use crate::setup::Loaded;
 use crate::transfer::{Guest, Record};
-use crate::{account, setup, socket};
+use crate::{account, requests, setup, socket};
 use anyhow::{Context, Result};
 use conf::server::Visitor;
 use conf::{Server, Workers};
@@ -282,7 +282,8 @@ impl Visit {
         let plan = self.plan(authenticated.transport());
         let (rule, knows_eow) = self.peer_limits(authenticated.transport());
         let sessions = usize::try_from(self.config.max_sessions).unwrap_or(usize::MAX);
-        let connection = Connection::new(authenticated, Limits::server(sessions));
+        let connection =
+            Connection::new(authenticated, Limits::server(sessions).answering(requests::NAMES));
         let channels = Channels::new(Served {
             account,
             config: Arc::clone(&self.config),

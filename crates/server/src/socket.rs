@@ -56,10 +56,28 @@ fn listen_on(address: SocketAddr, config: &Server) -> io::Result<TcpListener> {
     }
     // Before the handshake: the window's scale is settled there.
     tune(&socket, config)?;
+    offer_scale(&socket, config);
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
+}
+
+/// Windows that can be as large as MaxSockBuf, for clients that will ask for them, also where the
+/// system's limits are small. A fixed buffer is its own limit.
+fn offer_scale(socket: &Socket, config: &Server) {
+    if config.tcp_rcv_buf.0.is_none() && !config.use_mptcp {
+        let most = usize::try_from(crate::requests::most(config)).unwrap_or(usize::MAX);
+        // It takes a privilege, without which windows are as the system's limits have them.
+        let _ = sys::offer_scale(socket, most);
+    }
+}
+
+/// A connection that was just accepted: its receive buffer is autotuning's, not the listener's.
+pub(crate) fn accepted(connection: impl AsFd, config: &Server) {
+    if config.tcp_rcv_buf.0.is_none() {
+        sys::autotuned(connection);
+    }
 }
 
 /// UseMPTCP: plain TCP where this kernel has no MPTCP (RFC 8684), or was told not to. Clients

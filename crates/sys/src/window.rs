@@ -11,7 +11,8 @@
 //! that may (CAP_NET_ADMIN) has a large buffer of its own, which costs nothing.
 
 use crate::tcp::{
-    autotuned_receive_buffer, initial_receive_buffer, raise_receive_buffer, receive_buffer,
+    autotuned_receive_buffer, initial_receive_buffer, most_receive_buffer, raise_receive_buffer,
+    receive_buffer,
 };
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -21,14 +22,27 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 const SO_BUF_LOCK: libc::c_int = 72;
 /// The receive buffer's bit of it.
 const RECEIVE: libc::c_int = 2;
+/// What a listener is given at most: its connections' windows can be twice as large, 128 MiB.
+const LARGE: usize = 64 << 20;
 /// Largest window before it is scaled (RFC 7323 section 2.2).
 const UNSCALED: u64 = 65_535;
 
 /// Before a socket listens: its connections' windows may become `bytes` large. Whether this was
-/// allowed; if so, each accepted connection is to be [`autotuned`].
+/// needed and allowed; if so, each accepted connection is to be [`autotuned`].
 pub fn offer_scale(listener: impl AsFd, bytes: usize) -> bool {
-    let fd = listener.as_fd();
-    sockopt::set_socket_recv_buffer_size_force(fd, bytes).is_ok() && unlock(fd).is_ok()
+    let bytes = bytes.min(LARGE);
+    scaled_by_limits() < bytes && scale_for(listener.as_fd(), bytes)
+}
+
+fn scale_for(listener: BorrowedFd<'_>, bytes: usize) -> bool {
+    let set = sockopt::set_socket_recv_buffer_size_force(listener, bytes);
+    set.is_ok() && unlock(listener).is_ok()
+}
+
+/// The largest window of the scale that the system's limits lead to.
+fn scaled_by_limits() -> usize {
+    let limit = autotuned_receive_buffer().max(most_receive_buffer());
+    limit.checked_ilog2().map_or(0, |bits| 2 << bits)
 }
 
 /// Gives an accepted connection the receive buffer that it would have had, to grow from there.
@@ -126,7 +140,7 @@ mod tests {
     fn a_connection_of_a_listener_that_offers_scale_begins_as_any_other() {
         let (_client, plain) = pair(|_| {});
         let mut offered = false;
-        let (_other, connection) = pair(|listener| offered = offer_scale(listener, 64 << 20));
+        let (_other, connection) = pair(|listener| offered = scale_for(listener.as_fd(), 64 << 20));
         if !offered {
             return; // it takes a privilege
         }
@@ -141,7 +155,8 @@ mod tests {
     #[test]
     fn a_connection_is_given_what_it_asks_for_as_far_as_allowed() {
         let mut offered = false;
-        let (_client, connection) = pair(|listener| offered = offer_scale(listener, 64 << 20));
+        let (_client, connection) =
+            pair(|listener| offered = scale_for(listener.as_fd(), 64 << 20));
         autotuned(&connection);
         let small = grow_receive_buffer(&connection, 1).unwrap();
         let some = grow_receive_buffer(&connection, 1 << 20).unwrap();

@@ -98,6 +98,8 @@ pub struct Client {
     pub tcp_rcv_buf: Size,
     /// TcpSndBuf.
     pub tcp_snd_buf: Size,
+    /// RemoteRcvBuf: what the server is asked for.
+    pub remote_rcv_buf: Size,
     /// MaxSockBuf.
     pub max_sock_buf: Size,
     /// MaxWindow.
@@ -251,6 +253,7 @@ impl Client {
             crypto_workers: Workers::Auto,
             tcp_rcv_buf: Size::default(),
             tcp_snd_buf: Size::default(),
+            remote_rcv_buf: Size::default(),
             max_sock_buf: Size::default(),
             max_window: Size::default(),
             congestion_control: None,

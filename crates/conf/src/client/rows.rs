@@ -93,6 +93,8 @@ static ROWS: &[Row<Client>] = &[
         "Receive buffer of the TCP socket; `auto` leaves it to the kernel until it limits."),
     Row::new("TcpSndBuf", |c| &mut c.tcp_snd_buf,
         "Send buffer of the TCP socket; `auto` as above."),
+    Row::new("RemoteRcvBuf", |c| &mut c.remote_rcv_buf,
+        "Receive buffer that a longhaul server is asked for, for pushes; it gives up to its MaxSockBuf."),
     Row::new("MaxSockBuf", |c| &mut c.max_sock_buf,
         "Largest socket buffer that is asked for without being told to."),
     Row::new("MaxWindow", |c| &mut c.max_window,

@@ -108,7 +108,7 @@ static ROWS: &[Row<Server>] = &[
     Row::new("TcpSndBuf", |s| &mut s.tcp_snd_buf,
         "Send buffer of TCP sockets; `auto` as above."),
     Row::new("MaxSockBuf", |s| &mut s.max_sock_buf,
-        "Largest socket buffer that is asked for without being told to."),
+        "Largest socket buffer that is asked for without being told to, and that a client's RemoteRcvBuf is given; `auto` is 128M."),
     Row::new("MaxWindow", |s| &mut s.max_window,
         "Largest window of a channel."),
     Row::new("CongestionControl", |s| &mut s.congestion_control,

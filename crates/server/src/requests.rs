@@ -1,0 +1,42 @@
+//! Global requests of longhaul's clients (PROTOCOL.md), answered on the spot. Called on the
+//! receiving thread.
+
+use conf::Server;
+use engine::{Buffers, Error, Port, Session};
+
+/// What is answered here.
+pub(crate) const NAMES: &[&str] = &[RCVBUF];
+
+/// A larger receive buffer, for a push.
+const RCVBUF: &str = "rcvbuf@longhaul";
+
+/// Carries out one request and answers it.
+pub(crate) fn answer(
+    port: &mut Port<'_>,
+    config: &Server,
+    name: &str,
+    data: &[u8],
+    want_reply: bool,
+) -> Result<(), Error> {
+    let answer = match name {
+        RCVBUF => grow_receive_buffer(port.session(), config, data),
+        _ => None,
+    };
+    if !want_reply {
+        return Ok(());
+    }
+    port.call(|connection, out| connection.answer(answer.as_deref(), out))
+}
+
+/// Asked for: `uint64` bytes. Granted: `uint64`, what the window can be now; MaxSockBuf caps it.
+fn grow_receive_buffer(session: &Session, config: &Server, data: &[u8]) -> Option<Vec<u8>> {
+    let wanted = u64::from_be_bytes(data.try_into().ok()?);
+    let granted = session.grow_receive_buffer(wanted.min(most(config)))?;
+    Some(granted.to_be_bytes().to_vec())
+}
+
+/// MaxSockBuf, in bytes.
+pub(crate) fn most(config: &Server) -> u64 {
+    let default = u64::try_from(Buffers::default().most).unwrap_or(u64::MAX);
+    config.max_sock_buf.0.unwrap_or(default)
+}
