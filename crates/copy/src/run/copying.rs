@@ -3,11 +3,13 @@
 use super::journal::Journal;
 use super::meta::{Identity, Kind, Meta, Setting};
 use super::queue::{Entry, Queue};
-use super::side::Fault;
+use super::side::{Answered, Fault, Told};
+use super::xattrs::{self, Class, Kept};
 use crate::Options;
 use crate::bwlimit::Limiter;
 use crate::observe::{Act, Event, LaneId, Observer, Outcome};
 use crate::report::{Failure, Report, What};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -29,6 +31,8 @@ pub(super) struct Copying<'a> {
     pub(super) pace: AtomicU64,
     pub(super) report: Mutex<Report>,
     pub(super) late: Mutex<Late>,
+    /// Warnings that are given once.
+    pub(super) warned: Mutex<HashSet<String>>,
 }
 
 /// What is done at the end, when all files are there.
@@ -36,6 +40,8 @@ pub(super) struct Copying<'a> {
 pub(super) struct Late {
     /// Directories whose attributes are set when nothing in them changes any more.
     pub(super) directories: Vec<(Vec<u8>, Meta)>,
+    /// Their extended attributes.
+    pub(super) xattrs: Vec<(Vec<u8>, Kept)>,
     /// Further names of a file that is copied once: (first, further).
     pub(super) links: Vec<(Vec<u8>, Vec<u8>)>,
     /// Files that wait for their names (`--delay-updates`).
@@ -97,6 +103,30 @@ impl Copying<'_> {
 
     pub(super) fn warn(&self, path: Option<&[u8]>, text: &str) {
         self.observer.observe(&Event::Warned { path, text });
+    }
+
+    /// A warning that others of its kind would follow.
+    pub(super) fn warn_once(&self, path: &[u8], text: String) {
+        let new = self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone());
+        if new {
+            self.warn(Some(path), &text);
+        }
+    }
+
+    /// Extended attributes of a source, as far as they are kept; an answer to [`Ask::GetXattrs`].
+    pub(super) fn kept(&self, path: &[u8], answer: Answered) -> Kept {
+        let pairs = match answer {
+            Ok(Told::Extended(bytes)) => xattrs::told(&bytes).map_err(Fault::from),
+            Ok(_) => Err(Fault::other("an answer of another kind")),
+            Err(fault) => Err(fault),
+        };
+        let unread = |fault| self.warn_once(path, format!("extended attributes are lost: {fault}"));
+        xattrs::kept(pairs.map_err(unread).unwrap_or_default(), self.privileged)
+    }
+
+    /// Attributes of a class were not set.
+    pub(super) fn not_kept(&self, path: &[u8], class: Class, why: &Fault) {
+        self.warn_once(path, format!("{class} are lost: {why}"));
     }
 
     /// A file is in place, or was there already.

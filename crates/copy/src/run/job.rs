@@ -5,8 +5,9 @@ use super::journal::Number;
 use super::queue::Entry;
 use super::ranges::Ranges;
 use super::side::Fault;
+use super::xattrs::Kept;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Least of a file that is worth a request to open it on another lane.
 const LEAST: u64 = 4 << 20;
@@ -64,6 +65,8 @@ pub(super) struct Job {
     pub(super) number: Option<Number>,
     /// Shares end at multiples of it: the block that is hashed.
     pub(super) block: u64,
+    /// Of the source, as far as they are kept; once they are known.
+    pub(super) xattrs: OnceLock<Kept>,
     state: Mutex<State>,
 }
 
@@ -91,6 +94,7 @@ impl Job {
             mode: None,
             number: None,
             block,
+            xattrs: OnceLock::new(),
             state,
         }
     }

@@ -6,7 +6,8 @@ use super::copying::{Copying, Delayed};
 use super::lane::At;
 use super::meta::Setting;
 use super::names;
-use super::side::{Ask, Fault, Told};
+use super::side::{Answered, Ask, Fault, Told};
+use super::xattrs::Kept;
 use crate::observe::Outcome;
 use std::collections::HashMap;
 
@@ -21,6 +22,7 @@ pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
     }
     link(copying, control, late.links);
     sweep(control, &late.orphaned);
+    keep_xattrs(copying, control, late.xattrs);
     let mut directories = late.directories;
     directories.sort_by_key(|(path, _)| {
         std::cmp::Reverse(path.iter().filter(|byte| **byte == b'/').count())
@@ -43,7 +45,7 @@ pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
 fn all<T>(
     control: &mut Control<'_>,
     mut asks: impl Iterator<Item = (T, Ask)>,
-    mut told: impl FnMut(T, Result<(), Fault>),
+    mut told: impl FnMut(T, Answered),
 ) {
     let mut asked = HashMap::new();
     loop {
@@ -54,7 +56,7 @@ fn all<T>(
         }
         let Some((token, answer)) = control.answer() else { return };
         if let Some(what) = asked.remove(&token) {
-            told(what, answer.map(drop));
+            told(what, answer);
         }
     }
 }
@@ -66,7 +68,7 @@ fn place(copying: &Copying<'_>, control: &mut Control<'_>, delayed: Vec<Delayed>
         (file, ask)
     });
     all(control, asks, |file, answer| match answer {
-        Ok(()) => {
+        Ok(_) => {
             let ends = (file.entry.meta.identity(), file.target);
             copying.note(|journal| journal.finish(&file.entry.to, &ends.0, &ends.1));
             copying.finished(&file.entry, Outcome::Copied, file.verified);
@@ -115,6 +117,44 @@ fn is_servers_part(name: &[u8], part: &[u8]) -> bool {
     })
 }
 
+/// Directories that are open at the same time while their attributes are set.
+const OPEN: usize = 128;
+
+/// Extended attributes of directories: before their modes, which may leave no way in.
+fn keep_xattrs(
+    copying: &Copying<'_>,
+    control: &mut Control<'_>,
+    directories: Vec<(Vec<u8>, Kept)>,
+) {
+    if !control.ends.target.has().set_xattrs {
+        for (path, kept) in directories {
+            kept.iter().for_each(|(class, _)| copying.not_kept(&path, *class, &Fault::Unsupported));
+        }
+        return;
+    }
+    for some in directories.chunks(OPEN) {
+        let mut open = Vec::new();
+        let asks = some.iter().map(|one| (one, Ask::Opendir(one.0.clone())));
+        all(control, asks, |(path, kept), answer| match answer {
+            Ok(Told::Open(directory)) => open.push((path, kept, directory)),
+            Ok(_) => {}
+            Err(fault) => copying.fault(path, &fault),
+        });
+        let asks = open.iter().flat_map(|(path, kept, directory)| {
+            kept.iter().map(move |(class, pairs)| {
+                ((path, class), Ask::SetXattrs(directory.clone(), pairs.clone()))
+            })
+        });
+        all(control, asks, |(path, class), answer| match answer {
+            Ok(_) => {}
+            Err(fault @ (Fault::Lost(_) | Fault::Broken(_))) => copying.fault(path, &fault),
+            Err(why) => copying.not_kept(path, *class, &why),
+        });
+        let asks = open.into_iter().map(|(_, _, directory)| ((), Ask::Close(directory)));
+        all(control, asks, |(), _| {});
+    }
+}
+
 /// A further name of a file is made beside it, and takes it.
 fn link(copying: &Copying<'_>, control: &mut Control<'_>, links: Vec<(Vec<u8>, Vec<u8>)>) {
     let part = |to: &[u8]| names::part_beside(to, &copying.id);
@@ -124,7 +164,7 @@ fn link(copying: &Copying<'_>, control: &mut Control<'_>, links: Vec<(Vec<u8>, V
         (to, ask)
     });
     all(control, asks, |to, answer| match answer {
-        Ok(()) => linked.push(to),
+        Ok(_) => linked.push(to),
         Err(fault) => copying.fault(&to, &fault),
     });
     let asks = linked.iter().map(|to| (to, Ask::Rename { from: part(to), to: to.clone() }));

@@ -177,6 +177,11 @@ impl Below {
         self.open(at, OFlags::WRONLY, Mode::empty())
     }
 
+    /// A directory, to set attributes of.
+    pub(super) fn opendir(&mut self, at: &[u8]) -> io::Result<File> {
+        self.open(at, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+    }
+
     pub(super) fn rename(&mut self, from: &[u8], to: &[u8]) -> io::Result<()> {
         let (parent, to) = self.parent(to)?;
         rustix::fs::renameat(parent, path(names::split(from).1), parent, to)?;

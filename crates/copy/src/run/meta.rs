@@ -41,10 +41,10 @@ pub(super) struct Meta {
     pub(super) owner: Option<(u32, u32)>,
     pub(super) accessed: Time,
     pub(super) modified: Time,
-    /// Device and inode, where they are known.
-    pub(super) node: Option<(u64, u64)>,
-    /// Names of the same file.
-    pub(super) links: u64,
+    /// Zero where it is not known.
+    pub(super) inode: u64,
+    /// Device and inode of a file that has further names, where that is known.
+    pub(super) linked: Option<(u64, u64)>,
     /// May have holes.
     pub(super) sparse: bool,
 }
@@ -71,8 +71,8 @@ impl Meta {
             owner: Some((stat.st_uid, stat.st_gid)),
             accessed: time(stat.st_atime, stat.st_atime_nsec),
             modified: time(stat.st_mtime, stat.st_mtime_nsec),
-            node: Some((stat.st_dev, stat.st_ino)),
-            links: stat.st_nlink,
+            inode: stat.st_ino,
+            linked: (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino)),
             sparse: u64::try_from(stat.st_blocks).unwrap_or_default().saturating_mul(512) < size,
         }
     }
@@ -96,15 +96,14 @@ impl Meta {
             owner: attrs.owner,
             accessed: Time { seconds: access.into(), nanos: access_ns },
             modified: Time { seconds: modification.into(), nanos: modification_ns },
-            node: None,
-            links: 1,
+            inode: 0,
+            linked: attrs.linked(),
             sparse: false,
         }
     }
 
     pub(super) fn identity(&self) -> Identity {
-        let inode = self.node.map_or(0, |(_, inode)| inode);
-        Identity { size: self.size, modified: self.modified, inode }
+        Identity { size: self.size, modified: self.modified, inode: self.inode }
     }
 
     /// Whether this target has the size and the time of `source`, as far as both ends tell times.
@@ -139,6 +138,12 @@ impl Setting {
             owner,
             times: preserve.then_some((source.accessed, source.modified)),
         }
+    }
+
+    /// The owner, and the rest: what is set in between is taken away by a change of the owner, and
+    /// refused by a file that is read-only.
+    pub(super) fn apart(self) -> (Self, Self) {
+        (Self { owner: self.owner, ..Self::default() }, Self { owner: None, ..self })
     }
 
     /// As SFTP has it. Times beyond its 32 bits are left out rather than wrapped.

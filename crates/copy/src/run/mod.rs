@@ -30,6 +30,7 @@ mod retry;
 mod route;
 mod side;
 mod walk;
+mod xattrs;
 
 use crate::bwlimit::Limiter;
 use crate::observe::Observer;
@@ -103,6 +104,7 @@ fn leg(
         pace: AtomicU64::new(0),
         report: Mutex::new(std::mem::take(&mut *lock(report))),
         late: Mutex::new(Late::default()),
+        warned: Mutex::default(),
     };
     leg.failures.drain(..).for_each(|failure| copying.tell(failure));
     let ends = leg.ends.take();

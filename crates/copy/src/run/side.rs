@@ -7,10 +7,11 @@
 use super::local::{self, Below};
 use super::meta::{Meta, Setting};
 use super::names;
+use super::xattrs;
 use sftp::client::{Answer, Client, Got, Sent, ServerFacts};
 use sftp::codec::{
-    Attrs, Extended, GetFile, Handle, Name, OpenFlags, PutFile, PutFlags, Reply, Request, Status,
-    name,
+    Attrs, Extended, GetFile, Handle, Name, OpenFlags, Pairs, PutFile, PutFlags, Reply, Request,
+    Status, Xattrs, name,
 };
 use std::cell::OnceCell;
 use std::fs::File;
@@ -64,8 +65,11 @@ pub(super) enum Ask {
     },
     /// On a directory, or on a link itself.
     SetPath(Vec<u8>, Setting),
-    /// Another host's alone from here on.
+    GetXattrs(Open),
+    SetXattrs(Open, Pairs),
+    /// Of a source, another host's alone; of a target, to set attributes of.
     Opendir(Vec<u8>),
+    /// Another host's alone from here on.
     Readdir(Open),
     Hashes {
         open: Open,
@@ -96,6 +100,8 @@ impl Ask {
                 | Self::Set(..)
                 | Self::Sync(_)
                 | Self::Close(_)
+                | Self::GetXattrs(_)
+                | Self::SetXattrs(..)
                 | Self::Readdir(_)
                 | Self::Hashes { .. }
                 | Self::SparseMap { .. }
@@ -141,6 +147,9 @@ pub(super) enum Fault {
     /// The source is not what it was (F9).
     #[error("{0}")]
     Changed(&'static str),
+    /// The server does not know how.
+    #[error("the server cannot take them")]
+    Unsupported,
     /// What is at the target is not what it looks like (`--verify`).
     #[error("the target's content differs from the source's")]
     Differs,
@@ -228,6 +237,8 @@ pub(super) struct Has {
     pub(super) sparse_map: bool,
     pub(super) copy_data: bool,
     pub(super) statvfs: bool,
+    pub(super) get_xattrs: bool,
+    pub(super) set_xattrs: bool,
     pub(super) nanoseconds: bool,
 }
 
@@ -244,6 +255,8 @@ impl Has {
             sparse_map: facts.has(name::SPARSE_MAP),
             copy_data: facts.has(name::COPY_DATA),
             statvfs: facts.has(name::STATVFS),
+            get_xattrs: facts.has(name::GET_XATTRS),
+            set_xattrs: facts.has(name::SET_XATTRS),
             nanoseconds: facts.has(name::BLOCK_HASHES),
         }
     }
@@ -314,6 +327,10 @@ impl There {
                     true => Request::Extended(Extended::Lsetstat(self.at(&path), attrs)),
                     false => Request::Setstat(self.at(&path), attrs),
                 }
+            }
+            Ask::GetXattrs(open) => Request::Extended(Extended::GetXattrs(remote(open)?)),
+            Ask::SetXattrs(open, pairs) => {
+                Request::Extended(Extended::SetXattrs(remote(open)?, pairs))
             }
             Ask::Opendir(path) => Request::Opendir(self.at(&path)),
             Ask::Readdir(open) => Request::Readdir(remote(open)?),
@@ -386,9 +403,15 @@ impl Side {
     pub(super) fn has(&self) -> Has {
         match self {
             Self::There(there) => there.has(),
-            _ => {
-                Has { rename: true, fsync: true, lsetstat: true, hardlink: true, ..Has::default() }
-            }
+            _ => Has {
+                rename: true,
+                fsync: true,
+                lsetstat: true,
+                hardlink: true,
+                get_xattrs: true,
+                set_xattrs: true,
+                ..Has::default()
+            },
         }
     }
 
@@ -420,6 +443,7 @@ fn read(ask: Ask) -> Answered {
         }
         Ask::Fstat(open) => Told::Meta(local::fstat(local(&open)?)?),
         Ask::Close(_) => Told::Done,
+        Ask::GetXattrs(open) => Told::Extended(Xattrs(xattrs::of(local(&open)?)?).encode()),
         _ => return Err(mixed_up()),
     })
 }
@@ -433,6 +457,7 @@ fn write(below: &mut Below, ask: Ask) -> Answered {
         Ask::Reopen(path) => opened(below.reopen(&path)?),
         Ask::Overwrite(path) => opened(below.overwrite(&path)?),
         Ask::Feed(path) => opened(below.feed(&path)?),
+        Ask::Opendir(path) => opened(below.opendir(&path)?),
         Ask::Fstat(open) => Told::Meta(local::fstat(local(&open)?)?),
         other => {
             change(below, other)?;
@@ -446,6 +471,7 @@ fn change(below: &mut Below, ask: Ask) -> Result<(), Fault> {
         Ask::Set(open, setting) => local::set(local(&open)?, &setting)?,
         Ask::Sync(open) => local(&open)?.sync_all()?,
         Ask::Close(_) => {}
+        Ask::SetXattrs(open, pairs) => xattrs::set(local(&open)?, &pairs)?,
         Ask::Rename { from, to } => below.rename(&from, &to)?,
         Ask::Remove(path) => below.remove(&path)?,
         Ask::Mkdir(path, mode) => below.mkdir(&path, mode)?,

@@ -15,7 +15,9 @@ use super::meta::{Kind, Meta};
 use super::names::{self, Listing};
 use super::queue::Entry;
 use super::side::{Answered, Ask, Fault, Open, Told};
+use super::xattrs;
 use crate::observe::{Act, Event};
+use sftp::codec::Xattrs;
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 
@@ -56,6 +58,7 @@ enum Step {
     There(Directory),
     Opened(Directory),
     Listed(Directory),
+    XattrsTold(Vec<u8>),
     Followed { from: Vec<u8>, to: Vec<u8>, above: usize, depth: usize, fresh: bool },
     Closed,
 }
@@ -206,6 +209,10 @@ impl<'c, 'a> Walk<'c, 'a> {
             }
             (Step::There(directory), Err(fault)) => self.copying.fault(&directory.to, &fault),
             (Step::Opened(mut directory), Ok(Told::Open(open))) => {
+                if self.wants_xattrs() {
+                    let told = Step::XattrsTold(directory.to.clone());
+                    self.ask(At::Source, Ask::GetXattrs(open.clone()), told);
+                }
                 directory.open = Some(open);
                 self.more(directory);
             }
@@ -226,6 +233,7 @@ impl<'c, 'a> Walk<'c, 'a> {
             (Step::Followed { from, .. }, answer) => {
                 self.copying.fault(&from, &answer.err().unwrap_or(Fault::Missing));
             }
+            (Step::XattrsTold(to), answer) => self.note_xattrs(to, answer),
             (Step::Closed, _) => {}
         }
     }
@@ -242,6 +250,10 @@ impl<'c, 'a> Walk<'c, 'a> {
             return self.ask(At::Source, Ask::Opendir(from), Step::Opened(directory));
         }
         let mut directory = directory;
+        if self.wants_xattrs() {
+            let told = xattrs_of(&directory.from);
+            self.note_xattrs(directory.to.clone(), told);
+        }
         match std::fs::read_dir(local::path(&directory.from)) {
             Err(error) => self.copying.fault(&directory.from, &Fault::from(error)),
             Ok(names) => {
@@ -252,6 +264,19 @@ impl<'c, 'a> Walk<'c, 'a> {
                     }
                 }
             }
+        }
+    }
+
+    fn wants_xattrs(&self) -> bool {
+        let options = self.copying.options;
+        options.preserve && !options.dry_run && self.control.ends.source.has().get_xattrs
+    }
+
+    /// Set when nothing in the directory changes any more.
+    fn note_xattrs(&self, to: Vec<u8>, answer: Answered) {
+        let kept = self.copying.kept(&to, answer);
+        if !kept.is_empty() && !to.is_empty() {
+            self.copying.late().xattrs.push((to, kept));
         }
     }
 
@@ -367,9 +392,8 @@ impl<'c, 'a> Walk<'c, 'a> {
         if meta.kind == Kind::Special {
             return self.fault(&from, "not a regular file");
         }
-        if let (true, Some(node), Kind::File) =
-            (self.copying.options.preserve && meta.links > 1, meta.node, meta.kind)
-        {
+        let linkable = self.copying.options.preserve && self.control.ends.target.has().hardlink;
+        if let (Kind::File, Some(node)) = (meta.kind, meta.linked.filter(|_| linkable)) {
             if let Some(first) = self.nodes.get(&node) {
                 let link = (first.clone(), to);
                 return self.copying.late().links.push(link);
@@ -405,7 +429,7 @@ impl<'c, 'a> Walk<'c, 'a> {
             Err(error) => return self.copying.fault(from, &Fault::from(error)),
         };
         let mut made = std::collections::HashSet::new();
-        self.make_listed(&mut made, to, meta);
+        self.make_listed(&mut made, (from, to), meta);
         for name in names {
             match name {
                 Ok(name) => self.listed_name(&mut made, (from, to), &name),
@@ -424,8 +448,9 @@ impl<'c, 'a> Walk<'c, 'a> {
             let directory = name.get(..at).unwrap_or_default();
             let to = names::join(target, directory);
             if !made.contains(&to) {
-                match self.control.call(At::Source, Ask::Stat(names::join(root, directory))) {
-                    Ok(Told::Meta(meta)) => self.make_listed(made, &to, &meta),
+                let from = names::join(root, directory);
+                match self.control.call(At::Source, Ask::Stat(from.clone())) {
+                    Ok(Told::Meta(meta)) => self.make_listed(made, (&from, &to), &meta),
                     other => {
                         let fault = other.err().unwrap_or(Fault::Missing);
                         return self.copying.fault(name, &fault);
@@ -441,7 +466,7 @@ impl<'c, 'a> Walk<'c, 'a> {
         match self.control.call(At::Source, ask) {
             Ok(Told::Meta(meta)) if meta.kind == Kind::Directory => {
                 if !self.copying.options.recursive {
-                    return self.make_listed(made, &to, &meta);
+                    return self.make_listed(made, (&from, &to), &meta);
                 }
                 let above = target.len();
                 self.directory(from, to, above, 0, meta, false);
@@ -455,7 +480,7 @@ impl<'c, 'a> Walk<'c, 'a> {
     fn make_listed(
         &mut self,
         made: &mut std::collections::HashSet<Vec<u8>>,
-        to: &[u8],
+        (from, to): (&[u8], &[u8]),
         meta: &Meta,
     ) {
         if to.is_empty() || !made.insert(to.to_vec()) || self.copying.options.dry_run {
@@ -467,5 +492,27 @@ impl<'c, 'a> Walk<'c, 'a> {
         if fresh || self.copying.options.preserve {
             self.copying.late().directories.push((to.to_vec(), *meta));
         }
+        if self.wants_xattrs() {
+            let told = self.listed_xattrs(from);
+            self.note_xattrs(to.to_vec(), told);
+        }
     }
+
+    fn listed_xattrs(&mut self, from: &[u8]) -> Answered {
+        if !self.control.ends.source.is_remote() {
+            return xattrs_of(from);
+        }
+        let Told::Open(open) = self.control.call(At::Source, Ask::Opendir(from.to_vec()))? else {
+            return Err(Fault::Missing);
+        };
+        let told = self.control.call(At::Source, Ask::GetXattrs(open.clone()));
+        let _ = self.control.call(At::Source, Ask::Close(open));
+        told
+    }
+}
+
+/// Of a directory of this host, as a server would tell.
+fn xattrs_of(directory: &[u8]) -> Answered {
+    let pairs = xattrs::of(&local::open(directory)?)?;
+    Ok(Told::Extended(Xattrs(pairs).encode()))
 }

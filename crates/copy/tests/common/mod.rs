@@ -59,6 +59,13 @@ pub(crate) fn stock() -> Arc<Host> {
     host(STOCK, &[])
 }
 
+/// The server of `examples/ours.rs`, which cargo builds for tests.
+pub(crate) fn ours(args: &[&str]) -> Arc<Host> {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent().unwrap().parent().unwrap().join("examples/ours");
+    host(program.to_str().unwrap(), args)
+}
+
 pub(crate) fn there(host: &Arc<Host>, path: &Path) -> Place {
     let path = path.as_os_str().as_bytes().to_vec();
     Place::Remote(Remote { host: Arc::clone(host), path })

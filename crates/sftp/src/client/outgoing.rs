@@ -14,7 +14,10 @@ use super::asked::{Get, Item, Message, Owed, Put};
 use super::ledger::Shared;
 use super::transfer::Data;
 use super::{Error, Sizes};
-use crate::codec::{Handle, Hello, NANOSECONDS_WANTED, Request, VERSION, WRITE_HEAD, WriteHead};
+use crate::codec::{
+    Handle, Hello, LINKED_WANTED, NANOSECONDS_WANTED, Request, VERSION, WRITE_HEAD, WriteHead,
+    XATTRS_WANTED,
+};
 use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 
@@ -56,7 +59,8 @@ struct Cutting {
 impl Outgoing {
     /// Begins with INIT (draft section 4).
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let extensions = vec![(NANOSECONDS_WANTED.to_vec(), b"1".to_vec())];
+        let wanted = [NANOSECONDS_WANTED, LINKED_WANTED, XATTRS_WANTED];
+        let extensions = wanted.map(|name| (name.to_vec(), b"1".to_vec())).to_vec();
         let mut rest = Vec::new();
         Hello { version: VERSION, extensions }.encode_init(&mut rest);
         let sizes = Sizes::default();

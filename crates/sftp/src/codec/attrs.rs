@@ -14,6 +14,13 @@ const KNOWN: u32 = SIZE | OWNER | MODE | TIMES | EXTENDED;
 /// of access, `uint32` of modification.
 pub const NANOSECONDS: &[u8] = b"times-ns@longhaul";
 
+/// The pair that tells which file it is, where that has further names (PROTOCOL.md): `uint64`
+/// device, `uint64` inode.
+pub const LINKED: &[u8] = b"linked@longhaul";
+
+/// The pair that carries extended attributes (PROTOCOL.md): a list of pairs of its own.
+pub const XATTRS: &[u8] = b"xattrs@longhaul";
+
 /// Names and their values.
 pub type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -35,8 +42,7 @@ pub struct Attrs {
 impl Attrs {
     /// The parts of access and modification time below a second, if told and sane.
     pub fn nanoseconds(&self) -> Option<(u32, u32)> {
-        let (_, value) = self.extended.iter().find(|(name, _)| name == NANOSECONDS)?;
-        let mut r = Reader::new(value);
+        let mut r = Reader::new(self.value(NANOSECONDS)?);
         let (access, modification) = (r.u32("time").ok()?, r.u32("time").ok()?);
         r.end("times").ok()?;
         (access < 1_000_000_000 && modification < 1_000_000_000).then_some((access, modification))
@@ -44,9 +50,44 @@ impl Attrs {
 
     /// Adds them.
     pub fn set_nanoseconds(&mut self, access: u32, modification: u32) {
-        self.extended.retain(|(name, _)| name != NANOSECONDS);
-        let value = Writer::new().u32(access).u32(modification).take();
-        self.extended.push((NANOSECONDS.to_vec(), value));
+        self.set_value(NANOSECONDS, Writer::new().u32(access).u32(modification).take());
+    }
+
+    /// Device and inode of a file that has further names, if told.
+    pub fn linked(&self) -> Option<(u64, u64)> {
+        let mut r = Reader::new(self.value(LINKED)?);
+        let node = (r.u64("device").ok()?, r.u64("inode").ok()?);
+        r.end("node").ok()?;
+        Some(node)
+    }
+
+    /// Adds them.
+    pub fn set_linked(&mut self, device: u64, inode: u64) {
+        self.set_value(LINKED, Writer::new().u64(device).u64(inode).take());
+    }
+
+    /// Extended attributes, if told; none are not told.
+    pub fn xattrs(&self) -> Option<Pairs> {
+        let mut r = Reader::new(self.value(XATTRS)?);
+        let list = pairs(&mut r).ok()?;
+        r.end("extended attributes").ok()?;
+        Some(list)
+    }
+
+    /// Adds them.
+    pub fn set_xattrs(&mut self, list: &[(Vec<u8>, Vec<u8>)]) {
+        let mut w = Writer::new();
+        write_pairs(&mut w, list);
+        self.set_value(XATTRS, w.take());
+    }
+
+    fn value(&self, name: &[u8]) -> Option<&[u8]> {
+        self.extended.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_slice())
+    }
+
+    fn set_value(&mut self, name: &[u8], value: Vec<u8>) {
+        self.extended.retain(|(known, _)| known != name);
+        self.extended.push((name.to_vec(), value));
     }
 
     /// Takes one off the front. Flags that the draft does not know would leave the rest unreadable.

@@ -9,6 +9,13 @@ pub const VERSION: u32 = 3;
 /// The pair of INIT by which a client asks for times to the nanosecond (PROTOCOL.md).
 pub const NANOSECONDS_WANTED: &[u8] = b"nanoseconds@longhaul";
 
+/// The pair of INIT by which a client asks which names are of one file (PROTOCOL.md).
+pub const LINKED_WANTED: &[u8] = b"linked@longhaul";
+
+/// The pair of INIT by which a client asks for extended attributes beside the content of small files
+/// (PROTOCOL.md).
+pub const XATTRS_WANTED: &[u8] = b"xattrs@longhaul";
+
 /// The body of INIT or VERSION.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hello {

@@ -19,10 +19,10 @@ mod request;
 mod status;
 mod typed;
 
-pub use attrs::{Attrs, NANOSECONDS, Pairs};
+pub use attrs::{Attrs, LINKED, NANOSECONDS, Pairs, XATTRS};
 pub use extended::{Extended, GetFile, PutFile, PutFlags, name};
 pub use head::{DATA_HEAD, DataHead, WRITE_HEAD, WriteHead};
-pub use hello::{Hello, NANOSECONDS_WANTED, VERSION};
+pub use hello::{Hello, LINKED_WANTED, NANOSECONDS_WANTED, VERSION, XATTRS_WANTED};
 pub use reply::{Name, Reply};
 pub use request::{OpenFlags, Request};
 pub use status::Status;

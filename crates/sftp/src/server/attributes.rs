@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 use super::paths::NOFOLLOW;
-use crate::codec::{Attrs, Status};
+use crate::codec::{Attrs, Hello, LINKED_WANTED, NANOSECONDS_WANTED, Status, XATTRS_WANTED};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -10,8 +10,27 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 /// What of `st_mode` can be set.
 const PERMISSIONS: u32 = 0o7777;
 
-/// The attributes of a file; `nanoseconds` where the client asked for them.
-pub(super) fn of(stat: &Stat, nanoseconds: bool) -> Attrs {
+/// What a client asked in its INIT to be told beyond the draft (PROTOCOL.md).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wanted {
+    nanoseconds: bool,
+    /// Which names are of one file.
+    linked: bool,
+    pub(super) xattrs: bool,
+}
+
+impl Wanted {
+    pub(super) fn of(hello: &Hello) -> Self {
+        Self {
+            nanoseconds: hello.has(NANOSECONDS_WANTED),
+            linked: hello.has(LINKED_WANTED),
+            xattrs: hello.has(XATTRS_WANTED),
+        }
+    }
+}
+
+/// The attributes of a file, with what the client asked for.
+pub(super) fn of(stat: &Stat, wanted: Wanted) -> Attrs {
     let seconds = |time: i64| u32::try_from(time).unwrap_or(if time < 0 { 0 } else { u32::MAX });
     let mut attrs = Attrs {
         size: u64::try_from(stat.st_size).ok(),
@@ -20,9 +39,13 @@ pub(super) fn of(stat: &Stat, nanoseconds: bool) -> Attrs {
         times: Some((seconds(stat.st_atime), seconds(stat.st_mtime))),
         extended: Vec::new(),
     };
-    if nanoseconds {
+    if wanted.nanoseconds {
         let below = |n: u64| u32::try_from(n).unwrap_or(0);
         attrs.set_nanoseconds(below(stat.st_atime_nsec), below(stat.st_mtime_nsec));
+    }
+    let file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if wanted.linked && file && stat.st_nlink > 1 {
+        attrs.set_linked(stat.st_dev, stat.st_ino);
     }
     attrs
 }

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 const ENOUGH: usize = 128 * 1024;
 
 /// What an entry takes besides its names.
-const ENTRY: usize = 80;
+const ENTRY: usize = 128;
 
 impl Shared {
     pub(super) fn opendir(&self, path: &[u8]) -> Result<Reply, Fault> {
@@ -48,10 +48,9 @@ impl Shared {
     /// `None` for a name that is gone again.
     fn entry(&self, open: &Open, name: &[u8], now: i64) -> Option<Name> {
         let (longname, attrs) = match rustix::fs::statat(open, name, NOFOLLOW) {
-            Ok(stat) => (
-                longname(name, &stat, &self.names, now),
-                attributes::of(&stat, self.wants_nanoseconds()),
-            ),
+            Ok(stat) => {
+                (longname(name, &stat, &self.names, now), attributes::of(&stat, self.wanted()))
+            }
             Err(rustix::io::Errno::NOENT) => return None,
             // Seen but not to be looked at: a directory that may be read but not searched.
             Err(_) => (name.to_vec(), Attrs::default()),

@@ -4,14 +4,15 @@
 //! WRITE only the head is: its data goes to the file from the pieces it lies in, one pwritev for
 //! all of them. Called on the receiving thread, which must not wait for anything but a file.
 
+use super::attributes::Wanted;
 use super::fault::Fault;
 use super::handles::Open;
 use super::log::Level;
 use super::permit::Operation;
 use super::queue::Shared;
 use crate::codec::{
-    Hello, MAX_PACKET, Malformed, NANOSECONDS_WANTED, OpenFlags, Reply, Request, Status, VERSION,
-    WRITE_HEAD, WriteHead, kind, packet_length,
+    Hello, MAX_PACKET, Malformed, OpenFlags, Reply, Request, Status, VERSION, WRITE_HEAD,
+    WriteHead, kind, packet_length,
 };
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
@@ -167,9 +168,7 @@ impl Input {
     fn greet(&mut self, body: &[u8]) -> Result<(), Malformed> {
         let hello = Hello::parse_init(body)?;
         self.greeted = true;
-        if hello.has(NANOSECONDS_WANTED) {
-            self.shared.want_nanoseconds();
-        }
+        self.shared.want(Wanted::of(&hello));
         let version = hello.version;
         self.shared.log(Level::Verbose, format_args!("received client version {version}"));
         let announced = self.shared.setup.options.permit.announced();

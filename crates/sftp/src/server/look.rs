@@ -11,12 +11,12 @@ impl Shared {
     pub(super) fn stat(&self, path: &[u8], follow: bool) -> Result<Reply, Fault> {
         let flags = if follow { AtFlags::empty() } else { NOFOLLOW };
         let stat = rustix::fs::statat(&self.start, path, flags)?;
-        Ok(Reply::Attrs(attributes::of(&stat, self.wants_nanoseconds())))
+        Ok(Reply::Attrs(attributes::of(&stat, self.wanted())))
     }
 
     pub(super) fn fstat(&self, handle: &Handle) -> Result<Reply, Fault> {
         let stat = rustix::fs::fstat(self.handles.get(handle)?.as_ref())?;
-        Ok(Reply::Attrs(attributes::of(&stat, self.wants_nanoseconds())))
+        Ok(Reply::Attrs(attributes::of(&stat, self.wanted())))
     }
 
     pub(super) fn realpath(&self, path: &[u8]) -> Result<Reply, Fault> {

@@ -5,6 +5,7 @@
 //! what it may run: the output side all that is short, the hands all but READ.
 
 use super::Setup;
+use super::attributes::Wanted;
 use super::handles::{Handles, Open};
 use super::hands;
 use super::log::Level;
@@ -19,7 +20,7 @@ use std::fmt::Arguments;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Most requests that wait: two for each 32 KiB of a 32 MiB window.
 const MOST_WAITING: usize = 2048;
@@ -202,8 +203,8 @@ pub(super) struct Shared {
     /// Readable after room was made for an input side that stalled.
     room: OwnedFd,
     closed: AtomicBool,
-    /// The client asked for them.
-    nanoseconds: AtomicBool,
+    /// What the client asked to be told, once its INIT is here.
+    wanted: OnceLock<Wanted>,
     status: AtomicU8,
 }
 
@@ -219,7 +220,7 @@ impl Shared {
             hands: Condvar::new(),
             room: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             closed: AtomicBool::new(false),
-            nanoseconds: AtomicBool::new(false),
+            wanted: OnceLock::new(),
             status: AtomicU8::new(0),
             setup,
         })
@@ -240,12 +241,13 @@ impl Shared {
         self.closed.load(Ordering::Relaxed)
     }
 
-    pub(super) fn want_nanoseconds(&self) {
-        self.nanoseconds.store(true, Ordering::Relaxed);
+    /// The first word counts.
+    pub(super) fn want(&self, wanted: Wanted) {
+        let _ = self.wanted.set(wanted);
     }
 
-    pub(super) fn wants_nanoseconds(&self) -> bool {
-        self.nanoseconds.load(Ordering::Relaxed)
+    pub(super) fn wanted(&self) -> Wanted {
+        self.wanted.get().copied().unwrap_or_default()
     }
 
     pub(super) fn exit_status(&self) -> u8 {

@@ -9,6 +9,7 @@ use super::fault::Fault;
 use super::log::Level;
 use super::paths;
 use super::queue::Shared;
+use super::xattrs;
 use crate::codec::{
     Attrs, FileContent, FileStatus, GetFile, MAX_PACKET, PutFile, PutFlags, Reply, Status,
 };
@@ -24,7 +25,7 @@ const LONGEST: usize = 255;
 /// Bytes of a reply that are not contents: the packet's head, and per file status, attributes and
 /// lengths.
 const HEAD: usize = 64;
-const PER_FILE: usize = 96;
+const PER_FILE: usize = 144;
 /// Permissions without those that lend somebody's rights.
 const PLAIN: u32 = 0o777;
 
@@ -142,7 +143,8 @@ impl Shared {
             if !fits && !contents.is_empty() {
                 break;
             }
-            room = left.saturating_sub(content.content.len());
+            let pairs = content.attrs.xattrs().map_or(0, |pairs| xattrs::bytes(&pairs));
+            room = left.saturating_sub(content.content.len() + pairs);
             contents.push(content);
             if room < PER_FILE {
                 break;
@@ -175,7 +177,7 @@ impl Shared {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let fd = rustix::fs::openat(&self.start, file.path.as_slice(), flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
-        *attrs = attributes::of(&stat, self.wants_nanoseconds());
+        *attrs = attributes::of(&stat, self.wanted());
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Fault::new(Status::Failure, "Not a regular file"));
         }
@@ -183,6 +185,14 @@ impl Shared {
         let size = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
         if size > most {
             return Ok(None);
+        }
+        if self.wanted().xattrs {
+            let pairs = xattrs::of(fd.as_fd())?;
+            match pairs.is_empty() {
+                true => {}
+                false if size + xattrs::bytes(&pairs) > room => return Ok(None),
+                false => attrs.set_xattrs(&pairs),
+            }
         }
         // One byte more than it should have: a file that grows meanwhile is not whole.
         let mut content = vec![0; size + 1];

@@ -1,87 +1,48 @@
 //! Extended attributes: `get-xattrs@longhaul`, `set-xattrs@longhaul`.
 //!
-//! Those that begin with `user.` are anybody's; the others mean something to the system and are
-//! shown and set for root alone.
+//! Those that begin with `user.`, and access lists, are the owner's; the others mean something to
+//! the system and are shown and set for root alone.
 
 use super::fault::Fault;
 use super::queue::Shared;
 use crate::codec::{Handle, MAX_PACKET, Pairs, Reply, Status, Xattrs};
-use rustix::fs::XattrFlags;
+use crate::xattrs;
 use rustix::io::Errno;
-use std::os::fd::AsFd;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Bytes of a reply's packet that are not pairs.
 const HEAD: usize = 64;
 
+/// Access lists (acl(5)), which an owner may set as he may set permissions.
+const ACCESS_LISTS: &[u8] = b"system.posix_acl_";
+
 impl Shared {
     pub(super) fn get_xattrs(&self, handle: &Handle) -> Result<Reply, Fault> {
-        let open = self.handles.get(handle)?;
-        let mut pairs = Vec::new();
-        let mut bytes = HEAD;
-        for name in names(open.as_fd())? {
-            let Some(value) = value(open.as_fd(), &name)? else { continue };
-            bytes += name.len() + value.len() + 8;
-            if bytes > MAX_PACKET {
-                return Err(Errno::TOOBIG.into());
-            }
-            pairs.push((name, value));
-        }
+        let pairs = of(self.handles.get(handle)?.as_fd())?;
         Ok(Reply::Extended(Xattrs(pairs).encode()))
     }
 
     pub(super) fn set_xattrs(&self, handle: &Handle, pairs: &Pairs) -> Result<(), Fault> {
         let open = self.handles.get(handle)?;
-        for (name, value) in pairs {
-            if !is_ours(name) {
-                return Err(Status::PermissionDenied.into());
-            }
-            rustix::fs::fsetxattr(open.as_ref(), name.as_slice(), value, XattrFlags::empty())?;
+        match pairs.iter().all(|(name, _)| is_ours(name)) {
+            true => Ok(xattrs::set(open.as_fd(), pairs)?),
+            false => Err(Status::PermissionDenied.into()),
         }
-        Ok(())
     }
+}
+
+/// All that may be shown, if it fits into a reply.
+pub(super) fn of(fd: BorrowedFd<'_>) -> Result<Pairs, Errno> {
+    let pairs = xattrs::of(fd, is_ours)?;
+    if HEAD + bytes(&pairs) > MAX_PACKET { Err(Errno::TOOBIG) } else { Ok(pairs) }
+}
+
+/// What pairs take in a packet.
+pub(super) fn bytes(pairs: &[(Vec<u8>, Vec<u8>)]) -> usize {
+    pairs.iter().map(|(name, value)| name.len() + value.len() + 8).sum()
 }
 
 fn is_ours(name: &[u8]) -> bool {
-    name.starts_with(b"user.") || rustix::process::geteuid().is_root()
-}
-
-/// The names of all that may be shown; none where the file system knows none.
-fn names(fd: BorrowedFd<'_>) -> Result<Vec<Vec<u8>>, Errno> {
-    let list = sized(|| rustix::fs::flistxattr_query(fd), |list| rustix::fs::flistxattr(fd, list));
-    let list = match list {
-        Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
-        list => list?,
-    };
-    let names = list.split(|b| *b == 0).filter(|name| !name.is_empty() && is_ours(name));
-    Ok(names.map(<[u8]>::to_vec).collect())
-}
-
-/// `None` for one that is gone again.
-fn value(fd: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
-    let value = sized(
-        || rustix::fs::fgetxattr_query(fd, name),
-        |value| rustix::fs::fgetxattr(fd, name, value),
-    );
-    match value {
-        Err(Errno::NODATA) => Ok(None),
-        value => value.map(Some),
-    }
-}
-
-/// Asks how much there is, makes room, and asks again if it grew meanwhile.
-fn sized(
-    query: impl Fn() -> Result<usize, Errno>,
-    read: impl Fn(&mut [u8]) -> Result<usize, Errno>,
-) -> Result<Vec<u8>, Errno> {
-    loop {
-        let mut bytes = vec![0; query()?];
-        match read(&mut bytes) {
-            Err(Errno::RANGE) => {}
-            read => {
-                bytes.truncate(read?);
-                return Ok(bytes);
-            }
-        }
-    }
+    let owners = name.starts_with(b"user.") || name.starts_with(ACCESS_LISTS);
+    owners || rustix::process::geteuid().is_root()
 }

@@ -7,11 +7,13 @@
 //! ```
 //! Whatever is not plain about one of them, it is copied by itself instead.
 
+use super::super::copying::Copying;
 use super::super::local;
 use super::super::meta::{Kind, Meta, Setting};
 use super::super::names;
 use super::super::queue::{Entry, Together};
 use super::super::side::{Answered, Ask, Fault, Side, Told};
+use super::super::xattrs;
 use super::At;
 use super::{FileId, Lane, What};
 use crate::observe::{Event, Outcome};
@@ -177,7 +179,7 @@ impl Lane<'_> {
         let options = self.copying.options;
         let (mut files, mut odd, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (entry, old) in batch.entries.drain(..).zip(batch.old.drain(..)) {
-            let Some(content) = content_of(&entry) else {
+            let Some(content) = content_of(&entry, self.copying) else {
                 odd.push(entry);
                 continue;
             };
@@ -289,7 +291,7 @@ impl Lane<'_> {
             };
             let (path, size) = (entry.to.as_slice(), entry.meta.size);
             self.copying.observer.observe(&Event::Started { path, size });
-            match self.write(&entry, old, &content.content) {
+            match self.write(&entry, old, &content) {
                 Ok(target) => {
                     let ends = (entry.meta.identity(), target.identity());
                     self.copying.note(|journal| journal.finish(&entry.to, &ends.0, &ends.1));
@@ -302,8 +304,16 @@ impl Lane<'_> {
     }
 
     /// R1, for a file that is in memory.
-    fn write(&mut self, entry: &Entry, old: Option<Meta>, content: &[u8]) -> Result<Meta, Fault> {
+    fn write(
+        &mut self,
+        entry: &Entry,
+        old: Option<Meta>,
+        found: &FileContent,
+    ) -> Result<Meta, Fault> {
         let setting = self.setting(entry, old);
+        let copying = self.copying;
+        let pairs = found.attrs.xattrs().filter(|_| copying.options.preserve);
+        let kept = xattrs::kept(pairs.unwrap_or_default(), copying.privileged);
         let part = names::part_beside(&entry.to, &self.copying.id);
         let fsync = self.copying.options.fsync;
         let Side::Below(below) = &mut self.ends.target else {
@@ -315,8 +325,15 @@ impl Lane<'_> {
             below.create(&part)
         })?;
         let written = (|| {
-            file.write_all_at(content, 0)?;
-            local::set(&file, &setting)?;
+            file.write_all_at(&found.content, 0)?;
+            let (owner, rest) = setting.apart();
+            local::set(&file, &owner)?;
+            for (class, pairs) in &kept {
+                if let Err(error) = xattrs::set(&file, pairs) {
+                    copying.not_kept(&entry.to, *class, &Fault::from(error));
+                }
+            }
+            local::set(&file, &rest)?;
             if fsync {
                 file.sync_all()?;
             }
@@ -331,9 +348,15 @@ impl Lane<'_> {
     }
 }
 
-/// The content of a small source, if it is still what was found.
-fn content_of(entry: &Entry) -> Option<Vec<u8>> {
+/// The content of a small source, if it is still what was found and has no extended attributes:
+/// put-files carries none.
+fn content_of(entry: &Entry, copying: &Copying<'_>) -> Option<Vec<u8>> {
     let mut file = local::open(&entry.from).ok()?;
+    if copying.options.preserve
+        && !xattrs::kept(xattrs::of(&file).ok()?, copying.privileged).is_empty()
+    {
+        return None;
+    }
     let size = usize::try_from(entry.meta.size).ok()?;
     let mut content = Vec::with_capacity(size + 1);
     Read::by_ref(&mut file).take(entry.meta.size + 1).read_to_end(&mut content).ok()?;

@@ -5,7 +5,7 @@ use super::super::copying::Delayed;
 use super::super::job::{Job, Way};
 use super::super::meta::Setting;
 use super::super::queue::Entry;
-use super::super::side::{Answered, Ask, Fault, Told};
+use super::super::side::{Answered, Ask, Fault, Open, Told};
 use super::{At, FileId, Lane, Stage, What};
 use crate::observe::Outcome;
 use std::sync::Arc;
@@ -18,6 +18,10 @@ impl Lane<'_> {
         if job.way == Way::Compare {
             return self.compared(id);
         }
+        if self.needs_xattrs(id, &job) {
+            return;
+        }
+        let Some(file) = self.files.get_mut(&id) else { return };
         let (source, target) = (file.source.take(), file.target.take());
         file.waits += 1;
         if let Some(source) = source {
@@ -28,10 +32,8 @@ impl Lane<'_> {
         }
         if let Some(target) = target {
             let device = job.way == Way::Device;
-            for setting in self.settings(&job).into_iter().filter(|_| !device) {
-                self.ask_for(At::Target, Ask::Set(target.clone(), setting), id, What::Set);
-            }
             if !device {
+                self.set_all(id, &job, &target);
                 self.ask_for(At::Target, Ask::Fstat(target.clone()), id, What::TargetSeen);
             }
             if self.copying.options.fsync && !device {
@@ -59,8 +61,58 @@ impl Lane<'_> {
         }
     }
 
-    /// In this order: a change of the owner takes set-id bits away, and times come last.
-    fn settings(&self, job: &Job) -> Vec<Setting> {
+    /// In this order: a change of the owner takes set-id bits and capabilities away, a file that is
+    /// read-only takes no attributes, and times come last.
+    fn set_all(&mut self, id: FileId, job: &Job, target: &Open) {
+        let (owner, rest) = self.settings(job);
+        self.set(id, target, owner);
+        for (class, pairs) in job.xattrs.get().into_iter().flatten() {
+            match self.ends.target.has().set_xattrs {
+                true => {
+                    let ask = Ask::SetXattrs(target.clone(), pairs.clone());
+                    self.ask_for(At::Target, ask, id, What::XattrsSet(*class));
+                }
+                false => self.copying.not_kept(&job.entry.to, *class, &Fault::Unsupported),
+            }
+        }
+        self.set(id, target, rest);
+    }
+
+    fn set(&mut self, id: FileId, target: &Open, setting: Setting) {
+        if !setting.is_empty() {
+            self.ask_for(At::Target, Ask::Set(target.clone(), setting), id, What::Set);
+        }
+    }
+
+    /// Asks for the source's extended attributes, if they are kept and nobody has.
+    fn needs_xattrs(&mut self, id: FileId, job: &Job) -> bool {
+        let open = self.files.get(&id).and_then(|file| file.source.clone());
+        let Some(open) = open.filter(|_| self.wants_xattrs(job)) else { return false };
+        self.ask_for(At::Source, Ask::GetXattrs(open), id, What::XattrsNeeded);
+        true
+    }
+
+    /// The same ahead of time: the answer comes while data moves.
+    pub(super) fn ask_for_xattrs(&mut self, id: FileId, job: &Job) {
+        let open = self.files.get(&id).and_then(|file| file.source.clone());
+        if let Some(open) = open.filter(|_| self.wants_xattrs(job)) {
+            self.ask(At::Source, Ask::GetXattrs(open), id, What::XattrsTold);
+        }
+    }
+
+    fn wants_xattrs(&self, job: &Job) -> bool {
+        self.copying.options.preserve
+            && self.ends.source.has().get_xattrs
+            && !matches!(job.way, Way::Device | Way::Compare)
+            && job.xattrs.get().is_none()
+    }
+
+    pub(super) fn note_xattrs(&self, id: FileId, answer: Answered) {
+        let Some(Stage::Job(job)) = self.files.get(&id).map(|file| &file.stage) else { return };
+        let _ = job.xattrs.set(self.copying.kept(&job.entry.to, answer));
+    }
+
+    fn settings(&self, job: &Job) -> (Setting, Setting) {
         let source = &job.entry.meta;
         let options = self.copying.options;
         let all =
@@ -70,9 +122,7 @@ impl Lane<'_> {
             (false, Some(old)) => Some(old),
             _ => all.mode,
         };
-        let owner = Setting { owner: all.owner, ..Setting::default() };
-        let rest = Setting { size: whole.then_some(source.size), mode, owner: None, ..all };
-        [owner, rest].into_iter().filter(|setting| !setting.is_empty()).collect()
+        Setting { size: whole.then_some(source.size), mode, ..all }.apart()
     }
 
     pub(super) fn finishing(&mut self, id: FileId, what: &What, answer: Answered) {
@@ -80,6 +130,9 @@ impl Lane<'_> {
         match (what, answer) {
             (What::SourceSeen, Ok(Told::Meta(meta))) => file.seen.0 = Some(meta),
             (What::TargetSeen, Ok(Told::Meta(meta))) => file.seen.1 = Some(meta),
+            (What::XattrsSet(class), Err(why)) => {
+                self.copying.not_kept(&file.entry().to, *class, &why);
+            }
             (_, Err(fault)) => drop(file.fault.get_or_insert(fault)),
             (_, Ok(_)) => {}
         }

@@ -23,6 +23,7 @@ use super::names;
 use super::queue::{Entry, Left, Take, Work};
 use super::ranges::Ranges;
 use super::side::{Answered, Ask, Fault, Open, Side, Told, told};
+use super::xattrs::Class;
 use crate::observe::LaneId;
 use batch::{Batch, Begun};
 use sftp::client::{Event, Flight};
@@ -95,6 +96,10 @@ enum What {
     },
     SourceSeen,
     TargetSeen,
+    /// Extended attributes of the source, ahead of time or when they are needed.
+    XattrsTold,
+    XattrsNeeded,
+    XattrsSet(Class),
     Set,
     Closed,
     Placed,
@@ -402,6 +407,7 @@ impl<'a> Lane<'a> {
             What::Passed { span, piece, len } => self.passed(id, (span, piece, len), answer),
             What::SourceHashed { span } => self.hashed(id, span, At::Source, answer),
             What::TargetHashed { span } => self.hashed(id, span, At::Target, answer),
+            What::XattrsTold => self.note_xattrs(id, answer),
             What::ReadBack { span, piece, at } => self.read_back(id, (span, piece, at), answer),
             what => self.stepped(id, &what, answer),
         }
@@ -420,6 +426,10 @@ impl<'a> Lane<'a> {
             What::Placed => self.placed(id, answer),
             What::Restated => self.restated(id, answer),
             What::Measured => self.measured(id, answer),
+            What::XattrsNeeded => {
+                self.note_xattrs(id, answer);
+                self.finish(id);
+            }
             _ => self.finishing(id, what, answer),
         }
     }

@@ -268,6 +268,9 @@ impl Lane<'_> {
         if let Some(file) = self.files.get_mut(&id) {
             file.stage = Stage::Job(Arc::clone(&job));
         }
+        if self.ends.source.is_remote() {
+            self.ask_for_xattrs(id, &job);
+        }
         if job.is_whole() {
             if let Some(file) = self.files.get_mut(&id) {
                 // Of nothing both ends have the same.

@@ -1,0 +1,194 @@
+//! What `-p` keeps beside modes and times, through servers of ours: extended attributes, access
+//! lists, further names of a file. And what is said where that is impossible.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Lab, Notes, here, noise, options, ours, stock, there, tree};
+use copy::options::Options;
+use sftp::codec::Pairs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// From a source's path to a target's.
+type Way = fn(&Path, &Path) -> Options;
+
+/// Every direction through servers of ours.
+fn directions() -> Vec<(&'static str, Way)> {
+    vec![
+        ("up", |from, to| options(here(from), there(&ours(&[]), to))),
+        ("down", |from, to| options(there(&ours(&[]), from), here(to))),
+        ("across", |from, to| options(there(&ours(&[]), from), there(&ours(&[]), to))),
+        ("within", |from, to| {
+            let host = ours(&[]);
+            options(there(&host, from), there(&host, to))
+        }),
+        ("home", |from, to| options(here(from), here(to))),
+    ]
+}
+
+fn preserving(options: Options) -> Options {
+    Options { preserve: true, ..options }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// An access list (acl(5)) by which user 1000 may read and write what its owner may.
+fn access_list() -> Vec<u8> {
+    let entry = |tag: u16, permissions: u16, id: u32| {
+        [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let none = u32::MAX;
+    let entries = [
+        entry(1, 7, none),
+        entry(2, 6, 1000),
+        entry(4, 4, none),
+        entry(16, 6, none),
+        entry(32, 0, none),
+    ];
+    [2u32.to_le_bytes().to_vec(), entries.concat()].concat()
+}
+
+/// Gives a file or directory attributes; false where the file system keeps none.
+fn mark(path: &Path, pairs: &[(&str, Vec<u8>)]) -> bool {
+    let pairs: Pairs =
+        pairs.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.clone())).collect();
+    sftp::xattrs::set(File::open(path).unwrap().as_fd(), &pairs).is_ok()
+}
+
+/// All attributes that tell of a copy, by path.
+fn marks(root: &Path) -> BTreeMap<PathBuf, Pairs> {
+    let of = |path: PathBuf| {
+        let file = File::open(root.join(&path)).unwrap();
+        let mut pairs = sftp::xattrs::of(file.as_fd(), |name| name != b"security.selinux").unwrap();
+        pairs.sort();
+        (path, pairs)
+    };
+    tree(root).into_keys().map(of).collect()
+}
+
+/// Small files, which travel together, a large one, one that is read-only, a directory.
+fn plant(root: &Path) -> bool {
+    fs::create_dir_all(root.join("d/e")).unwrap();
+    for (name, size) in [("small", 10), ("plain", 20), ("d/large", 3_000_000), ("d/read-only", 5)] {
+        fs::write(root.join(name), noise(size, size as usize)).unwrap();
+    }
+    let user = |value: &str| ("user.comment", value.as_bytes().to_vec());
+    let list = ("system.posix_acl_access", access_list());
+    let default = ("system.posix_acl_default", access_list());
+    let mut good = mark(&root.join("small"), &[user("of small"), ("user.empty", Vec::new())])
+        && mark(&root.join("d/large"), &[user("of large"), list])
+        && mark(&root.join("d/read-only"), &[user("of read-only")])
+        && mark(&root.join("d/e"), &[user("of a directory"), default]);
+    if is_root() {
+        // What `setcap cap_net_raw+ep` writes.
+        let capability = [0x0200_0001_u32, 1 << 13, 0, 0, 0].map(u32::to_le_bytes).concat();
+        let roots = [("trusted.x", b"1".to_vec()), ("security.capability", capability)];
+        good &= mark(&root.join("plain"), &roots);
+    }
+    for (name, mode) in [("d/read-only", 0o444), ("d/e", 0o555)] {
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    good
+}
+
+#[test]
+fn extended_attributes_and_access_lists_arrive_in_every_direction() {
+    for (direction, way) in directions() {
+        for verify in [false, true] {
+            let lab = Lab::new();
+            if !plant(&lab.path("source")) {
+                return; // This file system keeps none.
+            }
+            let options = preserving(way(&lab.path("source"), &lab.path("target")));
+            let notes = Notes::default();
+            let options = Options { verify, ..options };
+            let report = lab.watch(&options, &notes);
+            assert_eq!(report.failures, [], "{direction}");
+            assert_eq!(marks(&lab.path("source")), marks(&lab.path("target")), "{direction}");
+            assert_eq!(
+                common::exact(&lab.path("source"), true),
+                common::exact(&lab.path("target"), true),
+                "{direction}"
+            );
+            let notes = notes.0.lock().unwrap();
+            assert!(!notes.iter().any(|note| note.contains("Warned")), "{direction}: {notes:?}");
+        }
+    }
+}
+
+#[test]
+fn without_p_no_extended_attribute_is_copied() {
+    for (direction, way) in directions() {
+        let lab = Lab::new();
+        if plant(&lab.path("source")) {
+            lab.good(&way(&lab.path("source"), &lab.path("target")));
+            let marks = marks(&lab.path("target"));
+            assert!(marks.values().all(Vec::is_empty), "{direction}: {marks:?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_takes_no_attributes_is_told_of_once_for_each_kind() {
+    for host in [stock(), ours(&["-P", "set-xattrs"])] {
+        let lab = Lab::new();
+        if !plant(&lab.path("source")) {
+            return;
+        }
+        let notes = Notes::default();
+        let target = there(&host, &lab.path("target"));
+        let report = lab.watch(&preserving(options(here(&lab.path("source")), target)), &notes);
+        assert_eq!((report.exit_code(), report.failures), (0, Vec::new()));
+        let notes = notes.0.lock().unwrap();
+        let warned: Vec<_> = notes.iter().filter(|note| note.contains("Warned")).collect();
+        assert_eq!(warned.len(), if is_root() { 4 } else { 2 }, "{warned:?}");
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    }
+}
+
+#[test]
+fn names_of_one_file_stay_names_of_one_file_in_every_direction() {
+    for (direction, way) in directions() {
+        for size in [10, 2_000_000] {
+            let lab = Lab::new();
+            let (source, target) = (lab.path("source"), lab.path("target"));
+            fs::create_dir_all(source.join("d")).unwrap();
+            fs::write(source.join("one"), noise(1, size)).unwrap();
+            fs::write(source.join("other"), noise(2, size)).unwrap();
+            fs::hard_link(source.join("one"), source.join("two")).unwrap();
+            fs::hard_link(source.join("one"), source.join("d/three")).unwrap();
+            let options = preserving(way(&source, &target));
+            for _ in 0..2 {
+                lab.good(&options);
+                let meta = |name: &str| fs::metadata(target.join(name)).unwrap();
+                let one = meta("one");
+                let same = |name: &str| meta(name).ino() == one.ino();
+                assert!(same("two") && same("d/three") && !same("other"), "{direction}");
+                assert_eq!(one.nlink(), 3, "{direction}");
+                assert_eq!(tree(&source), tree(&target), "{direction}");
+            }
+            // Without -p each is a file of its own.
+            lab.good(&way(&source, &lab.path("copies")));
+            assert_eq!(fs::metadata(lab.path("copies/one")).unwrap().nlink(), 1, "{direction}");
+        }
+    }
+}
+
+#[test]
+fn where_no_links_can_be_made_every_name_is_a_file() {
+    let lab = Lab::new();
+    let (source, target) = (lab.path("source"), lab.path("target"));
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("one"), "content").unwrap();
+    fs::hard_link(source.join("one"), source.join("two")).unwrap();
+    let host = ours(&["-P", "hardlink"]);
+    lab.good(&preserving(options(here(&source), there(&host, &target))));
+    assert_eq!(tree(&source), tree(&target));
+}
