@@ -21,6 +21,7 @@ use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use wire::{Malformed, Reader, Writer};
 
 const BEGIN: u8 = 0;
@@ -29,6 +30,10 @@ const DONE: u8 = 2;
 const READY: u8 = 3;
 const FINISHED: u8 = 4;
 const MADE: u8 = 5;
+/// How often a lock is asked for, with so much in between. A program that another thread is
+/// starting holds it between fork and exec, though the run that had it is over.
+const ATTEMPTS: u32 = 20;
+const BETWEEN: Duration = Duration::from_millis(10);
 /// Changes when records do: a journal of another version is from a foreign key.
 const VERSION: &[u8] = b"longhaul journal 1";
 const SUM: usize = 8;
@@ -92,7 +97,7 @@ impl Journal {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(&path)?;
-        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !lock(&file) {
             return Ok(None);
         }
         let (mut known, end) = load(&mut file, &key)?;
@@ -278,6 +283,16 @@ impl Known {
 }
 
 /// Everything up to the first record that is none, and where that is.
+/// Whether nobody else has it.
+fn lock(file: &File) -> bool {
+    (0..ATTEMPTS).any(|attempt| {
+        if attempt > 0 {
+            std::thread::sleep(BETWEEN);
+        }
+        rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+    })
+}
+
 fn load(file: &mut File, key: &[u8; 32]) -> io::Result<(Known, u64)> {
     let mut input = io::BufReader::new(file);
     let (mut known, mut end) = (Known::default(), 0);
