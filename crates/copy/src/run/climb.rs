@@ -42,6 +42,12 @@ impl Shape {
         if round_trip < DISTANT { Self::FIRST } else { Self::FAR }
     }
 
+    /// Connections worth trying from a host of so many cores: on a short path the cores limit, and
+    /// a server's thread needs up to twice the time per byte of ours; on a long one TCP does.
+    pub(super) fn connections(round_trip: Duration, cores: u32) -> u32 {
+        if round_trip < DISTANT { cores.saturating_mul(2) } else { CONNECTIONS }
+    }
+
     /// `lanes` of them, on as many connections as there are cores to use, and no more.
     pub(super) fn fixed(lanes: u32, cores: u32) -> Self {
         let connections = lanes.min(CONNECTIONS).min(cores.max(lanes.div_ceil(CHANNELS)).max(1));
@@ -76,12 +82,17 @@ pub(super) struct Climb {
 }
 
 impl Climb {
-    pub(super) fn new(first: Shape) -> Self {
+    /// From `first` on, with at most so many connections: on a short path more than there are
+    /// cores for only divides what there is.
+    pub(super) fn new(first: Shape, connections: u32) -> Self {
         Self {
             kept: first,
             rate: 0.0,
             trial: Trial::None,
-            most: Shape { connections: CONNECTIONS, channels: CHANNELS },
+            most: Shape {
+                connections: connections.clamp(first.connections, CONNECTIONS),
+                channels: CHANNELS,
+            },
             steep: (false, false),
             rest: 0,
             pause: REST,
@@ -147,7 +158,7 @@ mod tests {
 
     /// Climbs `judgements` times on a path where lanes make `rate`; the shapes tried.
     fn climb(judgements: usize, rate: impl Fn(Shape) -> f64) -> Vec<Shape> {
-        let mut climb = Climb::new(Shape::FIRST);
+        let mut climb = Climb::new(Shape::FIRST, CONNECTIONS);
         let mut shape = Shape::FIRST;
         (0..judgements)
             .map(|_| {
@@ -184,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_a_limit() {
-        let mut climb = Climb::new(Shape::FIRST);
+        let mut climb = Climb::new(Shape::FIRST, CONNECTIONS);
         let tried = climb.judge(Shape::FIRST, 1.0);
         assert_eq!(tried.channels, 4);
         climb.channels_refused(3);

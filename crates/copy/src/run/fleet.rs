@@ -15,7 +15,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 /// Shortest time that a rate is measured over: less is noise on a machine that does other things.
-const LOOK: Duration = Duration::from_millis(150);
+const LOOK: Duration = Duration::from_millis(300);
 /// Longest.
 const LONG_LOOK: Duration = Duration::from_secs(2);
 /// How often lanes are looked after.
@@ -59,8 +59,12 @@ pub(super) fn first_channels(lanes: Lanes) -> u32 {
 }
 
 fn fixed(lanes: u32) -> Shape {
+    Shape::fixed(lanes, cores())
+}
+
+fn cores() -> u32 {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    Shape::fixed(lanes, u32::try_from(cores).unwrap_or(u32::MAX))
+    u32::try_from(cores).unwrap_or(u32::MAX)
 }
 
 /// All lanes of a copy.
@@ -109,7 +113,7 @@ impl<'a> Fleet<'a> {
             return;
         }
         let mut shape = Shape::base(rtt);
-        let mut climb = Climb::new(shape);
+        let mut climb = Climb::new(shape, Shape::connections(rtt, cores()));
         self.become_(scope, shape, shape.lanes());
         let look = (rtt * 4).clamp(LOOK, LONG_LOOK);
         loop {
