@@ -14,8 +14,10 @@
 pub mod error;
 pub mod fd;
 pub mod figures;
+mod line;
 pub mod link;
 mod meter;
+mod pace;
 pub mod plan;
 mod pool;
 mod receiver;

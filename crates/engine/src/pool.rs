@@ -4,8 +4,8 @@
 use crate::sync::{Lock, Signal};
 use packet::Batch;
 
-/// Bulk batches a connection may have under way: 8 x 527 KiB.
-const BULK: usize = 8;
+/// Bulk batches a connection may have under way: 10 x 527 KiB, made as they are needed.
+const BULK: usize = 10;
 
 /// Small batches kept for the next message.
 const SMALL: usize = 16;

@@ -11,7 +11,9 @@
 use crate::error::Error;
 use crate::fd::Fd;
 use crate::figures::{Figures, Hand, Ledger};
+use crate::line::BATCH;
 use crate::link::Link;
+use crate::pace::Pace;
 use crate::receiver::Receiver;
 use crate::source::{self, Sender, Source, SourceEnd};
 use crate::sync::{Arc, Lock};
@@ -22,6 +24,7 @@ use packet::Batch;
 use proto::channel::{Grant, LocalId};
 use proto::window::Rule;
 use proto::{Connection, Effect, Event, Outbox, RekeyLimit};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use wire::msg;
 
@@ -59,6 +62,11 @@ pub(crate) struct Shared {
     exchange: Exchange,
     workers: Option<Workers>,
     send_buffer: Lock<SendBuffer>,
+    pace: Lock<Pace>,
+    /// Bytes of a batch, as `pace` found them.
+    quantum: AtomicUsize,
+    /// There is more than one channel.
+    company: AtomicBool,
 }
 
 /// A logged-in connection; clones are the same one.
@@ -99,6 +107,9 @@ impl Session {
             exchange: Exchange::default(),
             workers,
             send_buffer: Lock::new(send_buffer),
+            pace: Lock::new(Pace::new()),
+            quantum: AtomicUsize::new(BATCH),
+            company: AtomicBool::new(false),
         };
         let session = Self(Arc::new(shared));
         let tx = Arc::clone(&session.0.tx);
@@ -227,18 +238,36 @@ impl Session {
         match self.workers() {
             Some(workers) => hand.queue.time(|| workers.seal(ticket, batch)),
             None => {
+                let place = ticket.place();
                 hand.crypto.time(|| self.tx().seal(ticket, batch))?;
-                hand.socket.time(|| self.tx().flush(Flush::Wait))?;
+                hand.socket.time(|| self.tx().flush_own(place))?;
             }
         }
         // Another source that is looking already does it for all.
         if let Some(mut buffer) = self.0.send_buffer.try_lock() {
             buffer.look(self.fd());
         }
+        self.keep_pace();
         if rekey_due {
             self.call(|connection, out| connection.rekey(out))?;
         }
         Ok(true)
+    }
+
+    /// Batches of the size that this path and its channels call for.
+    fn keep_pace(&self) {
+        let company = self.0.company.load(Ordering::Relaxed);
+        if let Some(mut pace) = self.0.pace.try_lock()
+            && let Some(quantum) = pace.look(self.fd(), company)
+        {
+            self.0.quantum.store(quantum, Ordering::Relaxed);
+            self.tx().set_quantum(quantum);
+        }
+    }
+
+    /// Most bytes that a source should put into a batch now.
+    pub(crate) fn quantum(&self) -> usize {
+        self.0.quantum.load(Ordering::Relaxed)
     }
 
     /// Starts sending `source` on channel `id`, as extended data if there is a `code`; `ended`
@@ -271,7 +300,9 @@ impl Session {
 
     pub(crate) fn opened(&self, id: LocalId, grant: Grant) {
         self.ledger().sent.window.raise(grant.window.into());
-        self.0.senders.lock().push(Arc::new(Sender::new(id, grant)));
+        let mut senders = self.0.senders.lock();
+        senders.push(Arc::new(Sender::new(id, grant)));
+        self.0.company.store(senders.len() > 1, Ordering::Relaxed);
     }
 
     pub(crate) fn sender(&self, id: LocalId) -> Option<Arc<Sender>> {
@@ -287,7 +318,9 @@ impl Session {
 
     pub(crate) fn closed(&self, id: LocalId) {
         self.stop_sources(id);
-        self.0.senders.lock().retain(|s| s.id != id);
+        let mut senders = self.0.senders.lock();
+        senders.retain(|s| s.id != id);
+        self.0.company.store(senders.len() > 1, Ordering::Relaxed);
     }
 
     /// Everything ends: threads that wait for the connection return.

@@ -21,9 +21,6 @@ use std::io::{self, IoSliceMut};
 use std::time::Instant;
 use wire::msg;
 
-/// A whole batch of full packets.
-const BATCH: usize = SLOTS * DATA;
-
 /// Where bytes come from.
 pub enum Source {
     /// Read until its end.
@@ -218,7 +215,9 @@ fn turn(
         Ok(false) => return Ok(Some(SourceEnd::Eof)),
         Err(error) => return Ok(Some(SourceEnd::Failed(error))),
     }
-    let Some(credit) = sender.take(BATCH, hand) else { return Ok(Some(SourceEnd::Unwanted)) };
+    let Some(credit) = sender.take(session.quantum(), hand) else {
+        return Ok(Some(SourceEnd::Unwanted));
+    };
     let Some(mut batch) = hand.queue.time(|| session.tx().pool().bulk()) else {
         return Err(Error::Closed);
     };
@@ -254,6 +253,7 @@ fn turn(
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
+    use crate::line::BATCH;
     use std::sync::mpsc;
     use std::time::Duration;
     use wire::Writer;

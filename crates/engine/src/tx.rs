@@ -14,6 +14,7 @@
 use crate::error::Error;
 use crate::fd::Fd;
 use crate::figures::{self, Ledger};
+use crate::line::{self, Line};
 use crate::meter::Meter;
 use crate::sync::{Arc, Lock, Signal};
 use packet::{Batch, SealKey, Stamp, batch::SLOTS};
@@ -36,6 +37,13 @@ pub(crate) struct Ticket {
     key: Arc<SealKey>,
 }
 
+impl Ticket {
+    /// For [`Tx::flush_own`].
+    pub(crate) fn place(&self) -> u64 {
+        self.place
+    }
+}
+
 /// Numbers, key and queue: everything that must change together.
 struct Order {
     next: Stamp,
@@ -47,6 +55,8 @@ struct Order {
     head: u64,
     /// Memory of the messages in the ring.
     backlog: usize,
+    /// Whose turn it is among sources.
+    line: Line,
     /// What is staged leaves unencrypted.
     clear: bool,
     broken: Option<io::ErrorKind>,
@@ -85,10 +95,15 @@ impl Order {
         Ticket { place, key: Arc::clone(&self.key) }
     }
 
+    fn bulk_is_ready(&self) -> bool {
+        matches!(self.ring.front(), Some(Some(batch)) if line::is_bulk(batch))
+    }
+
     fn pop_ready(&mut self) -> Option<Batch> {
         let batch = self.ring.front_mut()?.take()?;
         self.ring.pop_front();
         self.head += 1;
+        self.line.taken(&batch);
         if !batch.is_bulk() {
             self.backlog = self.backlog.saturating_sub(batch.memory());
         }
@@ -165,6 +180,7 @@ impl<W: Wire> Tx<W> {
                 ring: VecDeque::with_capacity(RING),
                 head: 0,
                 backlog: 0,
+                line: Line::new(),
                 clear: false,
                 broken: None,
             }),
@@ -186,7 +202,8 @@ impl<W: Wire> Tx<W> {
         &self.pool
     }
 
-    /// Gives a bulk batch its numbers; waits while a key exchange holds bulk back. The second
+    /// Gives a bulk batch its numbers; waits for its turn, and while a key exchange holds bulk
+    /// back. The second
     /// value says that the key has now sealed as much as it should: start a rekey, which is asked
     /// for once per exchange. `None` if the batch is not `wanted` any more, asked in the same
     /// breath: nothing follows a channel's CLOSE.
@@ -195,15 +212,20 @@ impl<W: Wire> Tx<W> {
         batch: &mut Batch,
         wanted: impl Fn() -> bool,
     ) -> Result<Option<(Ticket, bool)>, Error> {
-        let order = self.order.lock();
-        let mut order =
-            self.moved.wait_until(order, |o| (!o.fenced && !o.full()) || o.broken.is_some());
+        let mut order = self.order.lock();
+        let place = order.line.join(batch);
+        let mut order = self.moved.wait_until(order, |o| {
+            (!o.fenced && !o.full() && o.line.admits(&place)) || o.broken.is_some()
+        });
+        order.line.leave(place);
+        self.moved.notify_all();
         order.check()?;
         if !wanted() {
             return Ok(None);
         }
         order.check_key()?;
         let ticket = order.stamp(batch);
+        order.line.staged(batch);
         order.meter.count(batch.payload(), batch.len() as u64);
         if order.clear {
             self.ledger.sent.clear.add(batch.payload());
@@ -296,12 +318,28 @@ impl<W: Wire> Tx<W> {
         self.order.lock().meter.set_limit(limit);
     }
 
+    /// Bytes that a batch should have from now on (see [`Line::set_quantum`]).
+    pub(crate) fn set_quantum(&self, quantum: usize) {
+        self.order.lock().line.set_quantum(quantum);
+        self.moved.notify_all();
+    }
+
     /// Writes what is ready. Whoever holds the writer looks again after letting go, so a batch
     /// that another thread put in meanwhile is never left behind.
     pub(crate) fn flush(&self, flush: Flush) -> Result<(), Error> {
+        self.flush_up_to(flush, None)
+    }
+
+    /// The same for a source whose batch has this place: other sources' bulk behind it is left to
+    /// the tx thread, or it would go on writing for them and read nothing itself.
+    pub(crate) fn flush_own(&self, place: u64) -> Result<(), Error> {
+        self.flush_up_to(Flush::Wait, Some(place))
+    }
+
+    fn flush_up_to(&self, flush: Flush, own: Option<u64>) -> Result<(), Error> {
         loop {
             let Some(mut writer) = self.writer.try_lock() else { return Ok(()) };
-            let left = self.write_ready(&mut writer, flush)?;
+            let left = self.write_ready(&mut writer, flush, own)?;
             drop(writer);
             if left {
                 self.leave_to_tx_thread();
@@ -314,12 +352,17 @@ impl<W: Wire> Tx<W> {
     }
 
     /// Writes in order until nothing is ready; whether something is left because the socket is
-    /// full and we may not wait.
-    fn write_ready(&self, writer: &mut Writer, flush: Flush) -> Result<bool, Error> {
+    /// full and we may not wait, or because it is not `own`.
+    fn write_ready(
+        &self,
+        writer: &mut Writer,
+        flush: Flush,
+        own: Option<u64>,
+    ) -> Result<bool, Error> {
         loop {
-            self.take_ready(writer);
+            let others = self.take_ready(writer, own);
             if writer.batches.is_empty() {
-                return Ok(false);
+                return Ok(others);
             }
             match self.write_some(writer, flush) {
                 Ok(true) => {}
@@ -332,14 +375,21 @@ impl<W: Wire> Tx<W> {
         }
     }
 
-    fn take_ready(&self, writer: &mut Writer) {
+    /// Takes as much as one write should have; whether bulk that is not `own` was left.
+    fn take_ready(&self, writer: &mut Writer, own: Option<u64>) -> bool {
         // One bulk batch fills a write; small ones leave together.
         let mut packets: usize = writer.batches.iter().map(Batch::len).sum();
         if packets >= SLOTS {
-            return;
+            return false;
         }
         let mut order = self.order.lock();
-        while packets < SLOTS {
+        let most = order.line.packets_per_write();
+        let mut others = false;
+        while packets < most {
+            others = own.is_some_and(|own| order.head > own) && order.bulk_is_ready();
+            if others {
+                break;
+            }
             let Some(batch) = order.pop_ready() else { break };
             packets += batch.len();
             writer.batches.push_back(batch);
@@ -349,6 +399,7 @@ impl<W: Wire> Tx<W> {
         if room {
             self.moved.notify_all();
         }
+        others
     }
 
     /// One gathering write; false when the socket is full and we may not wait.
@@ -444,6 +495,10 @@ fn unread() -> Error {
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod schedules;
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod turns;
 
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
