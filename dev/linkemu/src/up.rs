@@ -288,12 +288,10 @@ fn set_sysctls(spec: &Spec) -> io::Result<()> {
         let Some(max) = max else { continue };
         let file = ipv4.join(name);
         let old = fs::read_to_string(&file)?;
-        let value: Vec<String> = old
-            .split_whitespace()
-            .take(2)
-            .map(str::to_owned)
-            .chain(iter::once(max.to_string()))
-            .collect();
+        // The initial size must not be above the largest, or it is what holds.
+        let lower = |text: &str| text.parse::<u64>().map_or(max, |size| size.min(max)).to_string();
+        let value: Vec<String> =
+            old.split_whitespace().take(2).map(lower).chain(iter::once(max.to_string())).collect();
         fs::write(file, value.join(" "))?;
     }
     if let Some(cc) = &spec.cc {
