@@ -1,6 +1,7 @@
 # make demo   builds, streams 4 GiB each way through lhssh and lhsshd, compares with stock programs
 # make test   every test
 # make bench  the tables of docs/perf.md, on this machine
+# make figures the pictures of docs/figures, on this machine (an hour; it should be idle)
 # make check  what CI checks besides the tests
 # make setup  Debian packages and the Python peers (the other targets do this themselves)
 
@@ -12,7 +13,7 @@ BIN_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 # A workspace of its own; it shares what is compiled already.
 FUZZ = --manifest-path dev/fuzz/Cargo.toml --target-dir target
 
-.PHONY: all setup demo test bench check deny clean
+.PHONY: all setup demo test bench figures check deny clean
 all:
 	$(CARGO) build --release
 
@@ -36,6 +37,11 @@ bench: setup
 	target/release/lhbench link
 	target/release/lhbench copy
 	target/release/lhbench crypt
+
+figures: setup
+	$(CARGO) build --release --bins
+	target/release/lhbench figures --out target/figures
+	cp target/figures/*.svg docs/figures/
 
 check: setup
 	$(CARGO) fmt --all --check

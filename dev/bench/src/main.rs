@@ -9,6 +9,7 @@ mod chart;
 mod command;
 mod copy;
 mod crypt;
+mod figures;
 mod lab;
 mod measured;
 mod net;
@@ -39,6 +40,8 @@ enum Task {
     Link(Options),
     /// Files and trees: lhscp beside scp, sftp, rsync, tar and any --peer
     Copy(copy::Options),
+    /// The papers' pictures, measured on this machine, as SVG, PNG, CSV and one page
+    Figures(figures::Options),
     /// Sealing and opening in this process, without sockets
     Crypt(crypt::Options),
     /// The names of all cases
@@ -47,6 +50,8 @@ enum Task {
     Gen { size: Size },
     /// Reads stdin at so many bytes per second
     Throttle { rate: Size },
+    #[command(hide = true)]
+    Meter(figures::meter::Options),
     #[command(hide = true)]
     Measured(measured::Options),
 }
@@ -101,6 +106,8 @@ fn carry_out(task: Task) -> Result<()> {
         Task::Pipe(options) => run::suite(&options, cases::PIPE),
         Task::Link(options) => run::suite(&options, cases::LINK),
         Task::Copy(options) => copy::main(&options),
+        Task::Figures(options) => figures::main(&options),
+        Task::Meter(options) => figures::meter::main(&options),
         Task::Crypt(options) => crypt::main(&options),
         Task::Cases => {
             chart::list();

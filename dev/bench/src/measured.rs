@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// End the command when standard input ends, which then counts as success
     #[arg(long)]
     until_eof: bool,
+    /// Join this control group first
+    #[arg(long)]
+    cgroup: Option<PathBuf>,
     /// The command
     #[arg(last = true, required = true)]
     command: Vec<String>,
@@ -68,6 +71,11 @@ impl Report {
 /// Runs the command of `options` and writes its report.
 pub(crate) fn main(options: &Options) -> Result<()> {
     set_child_subreaper(true)?;
+    if let Some(group) = &options.cgroup {
+        let procs = group.join("cgroup.procs");
+        std::fs::write(&procs, std::process::id().to_string())
+            .with_context(|| procs.display().to_string())?;
+    }
     let mut command = build(options)?;
     let start = Instant::now();
     let mut child = command.spawn().with_context(|| options.command.join(" "))?;
