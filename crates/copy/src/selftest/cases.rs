@@ -207,7 +207,7 @@ fn attributes(bench: &Bench, way: Way) -> Result<()> {
 fn resume(bench: &Bench, way: Way) -> Result<()> {
     let len: u64 = 24 << 20;
     trees::file(&bench.path("a"), usize::try_from(len)?)?;
-    let mut child = bench.start(&way.args(bench, &["--json", "--bwlimit", "8M"]))?;
+    let mut child = bench.start(&way.args(bench, &["--json", "--bwlimit", "3M"]))?;
     let moved = bench.wait_for_progress(len / 3)?;
     ensure!(child.try_wait()?.is_none(), "it ended before it could be killed");
     child.kill()?;
