@@ -245,6 +245,39 @@ fn names_are_taken_as_scp_takes_them() {
 }
 
 #[test]
+fn another_users_home_is_where_the_server_says() {
+    use copy::options::{Place, Remote};
+    let lab = Lab::new();
+    fs::create_dir(lab.path("home")).unwrap();
+    fs::write(lab.path("home/file"), "content").unwrap();
+    let home = format!("HOME={}", lab.path("home").display());
+    let program = common::ours(&[]);
+    let copy::options::Way::Program { program, .. } = &program.way else { panic!() };
+    // Our example server's user is called so, and at home there.
+    let host = common::host("env", &[&home, program.to_str().unwrap()]);
+    let at = |path: &str| {
+        Place::Remote(Remote { host: std::sync::Arc::clone(&host), path: path.into() })
+    };
+    for (number, source) in ["~tester/file", "~tester/f*"].into_iter().enumerate() {
+        let target = lab.path(&number.to_string());
+        lab.good(&options(at(source), here(&target)));
+        assert_eq!(fs::read(target).unwrap(), b"content", "{source}");
+    }
+    lab.good(&options(here(&lab.path("0")), at("~tester/up")));
+    assert_eq!(fs::read(lab.path("home/up")).unwrap(), b"content");
+    for nobody in ["~no-such-user/x", "~no-such-user"] {
+        assert_eq!(lab.copy(&options(at(nobody), here(&lab.path("x")))).exit_code(), 1);
+        assert_eq!(lab.copy(&options(here(&lab.path("0")), at(nobody))).exit_code(), 1);
+    }
+    // A stock server knows users, too; a path of this host is taken as it is.
+    let bin = Place::Remote(Remote { host: stock(), path: b"~bin/true".to_vec() });
+    lab.good(&options(bin, here(&lab.path("true"))));
+    fs::write(lab.path("~tester"), "here").unwrap();
+    lab.good(&options(here(&lab.path("~tester")), at("~tester/literal")));
+    assert_eq!(fs::read(lab.path("home/literal")).unwrap(), b"here");
+}
+
+#[test]
 fn special_files_are_reported() {
     let lab = Lab::new();
     fs::create_dir(lab.path("source")).unwrap();

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Lab, here, host, noise, options, parts, plant, stock, there, tree};
+use common::{Lab, here, host, noise, options, ours, parts, plant, stock, there, tree};
 use copy::options::{Host, Lanes, Options};
 use copy::report::What;
 use copy::{Event, Observer};
@@ -136,6 +136,47 @@ fn r2_an_upload_that_was_killed_goes_on_where_it_stopped() {
 #[test]
 fn r2_a_download_that_was_killed_goes_on_where_it_stopped() {
     killed_and_resumed("r2_a_download_that_was_killed_goes_on_where_it_stopped", false);
+}
+
+fn in_place(lab: &Path, upload: bool) -> Options {
+    let (from, to) = (lab.join("source"), lab.join("target"));
+    let options = match upload {
+        true => options(here(&from), there(&ours(&[]), &to)),
+        false => options(there(&ours(&[]), &from), here(&to)),
+    };
+    Options { inplace: true, ..options }
+}
+
+/// What was written under the final name counts, once it was compared: somebody else may have
+/// written there meanwhile.
+fn killed_in_place_and_resumed(test: &str, upload: bool) {
+    if let Some(lab) = std::env::var_os("LHSCP_TEST_LAB") {
+        let lab = std::path::PathBuf::from(lab);
+        let stop = Stop(AtomicU64::new(25_000_000));
+        copy::run_with_state(&in_place(&lab, upload), &stop, Some(&lab.join("state")));
+        return;
+    }
+    let lab = Lab::new();
+    fs::write(lab.path("source"), noise(3, 60_000_000)).unwrap();
+    in_a_process_that_dies(test, lab.directory.path());
+    let target = fs::OpenOptions::new().write(true).open(lab.path("target")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&target, b"somebody else", 1_000_000).unwrap();
+    let report = lab.good(&in_place(lab.directory.path(), upload));
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    assert!(report.bytes < 40_000_000, "it goes on: {report:?}");
+    assert!(report.wasted > 0, "what differed was moved again: {report:?}");
+}
+
+#[test]
+fn in_place_an_upload_that_was_killed_goes_on_after_a_comparison() {
+    let name = "in_place_an_upload_that_was_killed_goes_on_after_a_comparison";
+    killed_in_place_and_resumed(name, true);
+}
+
+#[test]
+fn in_place_a_download_that_was_killed_goes_on_after_a_comparison() {
+    let name = "in_place_a_download_that_was_killed_goes_on_after_a_comparison";
+    killed_in_place_and_resumed(name, false);
 }
 
 /// Changes the source once, after some bytes.

@@ -39,6 +39,11 @@ impl Way {
     pub(super) fn is_in_place(self) -> bool {
         self != Self::Part
     }
+
+    /// Whether what a run that broke off has written counts.
+    pub(super) fn is_resumable(self) -> bool {
+        matches!(self, Self::Part | Self::InPlace)
+    }
 }
 
 /// What follows from giving a share up.

@@ -127,6 +127,8 @@ impl Leg {
         state: Option<&Path>,
     ) -> Result<(), Failed> {
         let path = target_path(&options.target);
+        let unusable =
+            |path: Vec<u8>, why: &Fault| Failed { what: What::Path(path), why: why.to_string() };
         let lost = |host: &str, why: String| Failed { what: What::Host(host.to_owned()), why };
         // Until its root is known, paths of a target stand for themselves.
         let bare = match &self.route.target {
@@ -134,12 +136,17 @@ impl Leg {
             _ => End::Here,
         };
         let below = std::mem::replace(&mut self.route.target, bare);
-        let (old, roots, ends) = std::thread::scope(|scope| {
+        let (path, old, roots, ends) = std::thread::scope(|scope| {
             let mut control = Control::open(&self.route, slot)
                 .map_err(|trouble| lost(&self.host, trouble.words()))?;
             // The first lanes' channels are opened in the round trip that the looks take.
             let route = &self.route;
             scope.spawn(move || slot.prepare(route, fleet::first_channels(options.lanes)));
+            let path = match &options.target {
+                Place::Local(_) => path,
+                Place::Remote(_) => homed(&mut control, At::Target, path)
+                    .map_err(|(path, fault)| unusable(path, &fault))?,
+            };
             let asked = Instant::now();
             let old = stat(&mut control, At::Target, &path);
             let mut looks = asked.elapsed();
@@ -152,14 +159,14 @@ impl Leg {
             }
             // A program's first answer has its start in it.
             self.rtt = slot.round_trip().unwrap_or(looks);
-            Ok((old, roots, control.ends))
+            Ok((path, old, roots, control.ends))
         })?;
         self.ends = Some(ends);
         self.route.target = below;
         let old = match old {
             Ok(meta) => Some(meta),
             Err(Fault::Missing) => None,
-            Err(fault) => return Err(Failed { what: What::Path(path), why: fault.to_string() }),
+            Err(fault) => return Err(unusable(path, &fault)),
         };
         self.journal = state.and_then(|state| open_journal(options, sources, &path, state));
         self.name(options, (&path, old), roots)
@@ -245,6 +252,24 @@ fn remote_path(path: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Where `~user/x` of another host is: its server knows (`expand-path@openssh.com`), as with scp(1).
+/// Other paths stay as they are; with an error the path comes back.
+fn homed(control: &mut Control<'_>, at: At, path: Vec<u8>) -> Result<Vec<u8>, (Vec<u8>, Fault)> {
+    if path.first() != Some(&b'~') {
+        return Ok(path);
+    }
+    let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
+    let (user, rest) = path.split_at(end);
+    match control.call(at, Ask::ExpandPath(user.to_vec())) {
+        Ok(Told::Names(names)) => match names.into_iter().next() {
+            Some(home) if home.name.starts_with(b"/") => Ok([home.name.as_slice(), rest].concat()),
+            _ => Err((path, Fault::other("the server says nothing that is a path"))),
+        },
+        Ok(_) => Err((path, Fault::other("an answer of another kind"))),
+        Err(fault) => Err((path, fault)),
+    }
+}
+
 fn stat(control: &mut Control<'_>, at: At, path: &[u8]) -> Result<Meta, Fault> {
     match control.call(at, Ask::Stat(path.to_vec()))? {
         Told::Meta(meta) => Ok(meta),
@@ -263,7 +288,10 @@ fn find(
     let paths = match source {
         Place::Local(path) => vec![path.as_os_str().as_bytes().to_vec()],
         Place::Remote(Remote { path, .. }) => match glob::is_pattern(path) {
-            false => vec![remote_path(&glob::unescaped(path))],
+            false => match homed(control, At::Source, remote_path(&glob::unescaped(path))) {
+                Ok(path) => vec![path],
+                Err((path, fault)) => return failed(&path, fault.to_string()),
+            },
             true => match expand(control, &remote_path(path)) {
                 Ok(found) if found.is_empty() => {
                     return failed(path, Fault::Missing.to_string());
@@ -286,7 +314,7 @@ fn find(
 /// one component each.
 fn expand(control: &mut Control<'_>, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     let (base, parts) = glob::split(pattern);
-    let mut found = vec![base];
+    let mut found = vec![homed(control, At::Source, base).map_err(|(_, fault)| fault)?];
     for (at, part) in parts.iter().enumerate() {
         let mut next = Vec::new();
         for directory in found {

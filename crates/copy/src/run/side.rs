@@ -85,6 +85,8 @@ pub(super) enum Ask {
         range: Range<u64>,
         to: Open,
     },
+    /// Where a path is that begins with a user's `~name`.
+    ExpandPath(Vec<u8>),
     /// Of the file system that a path is on.
     Statvfs(Vec<u8>),
     PutFiles(PutFlags, Vec<PutFile>),
@@ -237,6 +239,7 @@ pub(super) struct Has {
     pub(super) sparse_map: bool,
     pub(super) copy_data: bool,
     pub(super) statvfs: bool,
+    pub(super) expand_path: bool,
     pub(super) get_xattrs: bool,
     pub(super) set_xattrs: bool,
     pub(super) nanoseconds: bool,
@@ -255,6 +258,7 @@ impl Has {
             sparse_map: facts.has(name::SPARSE_MAP),
             copy_data: facts.has(name::COPY_DATA),
             statvfs: facts.has(name::STATVFS),
+            expand_path: facts.has(name::EXPAND_PATH),
             get_xattrs: facts.has(name::GET_XATTRS),
             set_xattrs: facts.has(name::SET_XATTRS),
             nanoseconds: facts.has(name::BLOCK_HASHES),
@@ -350,6 +354,12 @@ impl There {
                 to: remote(to)?,
                 to_offset: range.start,
             }),
+            Ask::ExpandPath(path) if self.has().expand_path => {
+                Request::Extended(Extended::ExpandPath(path))
+            }
+            Ask::ExpandPath(_) => {
+                return Err(Err(Fault::other("the server does not know users' homes")));
+            }
             Ask::Statvfs(path) if self.has().statvfs => {
                 Request::Extended(Extended::Statvfs(self.at(&path)))
             }

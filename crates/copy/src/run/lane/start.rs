@@ -88,8 +88,7 @@ impl Lane<'_> {
     fn would(&mut self, id: FileId) {
         let Some(file) = self.files.remove(&id) else { return };
         let entry = file.entry();
-        let known = self.copying.journal.as_ref();
-        let resumed = known.and_then(|known| known.part(&entry.to, &entry.meta.identity()));
+        let resumed = self.left(&file);
         let act = match (entry.meta.kind, &file.old) {
             (Kind::Symlink, _) => Act::Link,
             _ if resumed.is_some() => Act::Resume,
@@ -130,11 +129,17 @@ impl Lane<'_> {
     /// What an earlier attempt has left of it.
     fn left(&self, file: &File) -> Option<Left> {
         let entry = file.entry();
-        if self.is_in_place(file) {
+        let way = self.way(file);
+        if !way.is_resumable() {
             return None;
         }
         if let Some(left) = &entry.left {
             return Some(Left::clone(left));
+        }
+        // Somebody else may have written under a final name since: what is there must be compared.
+        let sure = self.proof.is_some_and(|proof| proof.can_check_later(&self.ends.source));
+        if way == Way::InPlace && !(sure && file.old.is_some()) {
+            return None;
         }
         let part = self.copying.journal.as_ref()?.part(&entry.to, &entry.meta.identity())?;
         Some(Left { done: part.done.clone(), placed: None })
@@ -147,8 +152,8 @@ impl Lane<'_> {
         self.copying.observer.observe(&Event::Started { path, size });
         let open = match self.way(file) {
             Way::Device => Ask::Feed(to),
-            Way::InPlace => Ask::Overwrite(to),
-            Way::Compare => Ask::Reopen(to),
+            Way::InPlace if self.left(file).is_none() => Ask::Overwrite(to),
+            Way::InPlace | Way::Compare => Ask::Reopen(to),
             Way::Part if self.left(file).is_some() => Ask::Reopen(to),
             Way::Part => Ask::Create(to),
         };
@@ -300,7 +305,7 @@ impl Lane<'_> {
     fn noted(&self, file: &File, size: u64, done: &Ranges) -> Option<Number> {
         let entry = file.entry();
         let worth = size > self.block || self.copying.options.delay_updates;
-        if !worth || self.is_in_place(file) {
+        if !worth || !self.way(file).is_resumable() {
             return None;
         }
         let part = Part { source: entry.meta.identity(), done: done.clone(), ready: false };
