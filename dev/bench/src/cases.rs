@@ -18,6 +18,10 @@ pub(crate) enum Work {
     Discard,
     /// `ssh -s host zeros@longhaul | head -c SIZE >/dev/null`
     Zeros,
+    /// `ssh host 'lhbench early' <FILE`: bytes of the first second after the first of them
+    EarlyPush,
+    /// `ssh host 'cat FILE' | lhbench early`
+    EarlyPull,
     /// `ssh host true`, by a user with a fast login shell
     Login,
     /// `ssh host 'cat FILE' | (1 MB/s)` for ten seconds, against `ssh host sleep`
@@ -29,7 +33,15 @@ pub(crate) enum Work {
 impl Work {
     /// Whether bytes go to the server.
     pub(crate) fn is_push(self) -> bool {
-        matches!(self, Self::PushFile | Self::PushPipe | Self::Discard | Self::SlowPush)
+        matches!(
+            self,
+            Self::PushFile | Self::PushPipe | Self::Discard | Self::SlowPush | Self::EarlyPush
+        )
+    }
+
+    /// Whether only the first second's bytes count.
+    pub(crate) fn is_early(self) -> bool {
+        matches!(self, Self::EarlyPush | Self::EarlyPull)
     }
 
     /// Whether the case is about the receiver's memory.
@@ -150,6 +162,8 @@ pub(crate) struct Path {
     pub(crate) queue_mib: u64,
     /// Whether tcp_rmem, tcp_wmem and their kin allow 256 MiB.
     pub(crate) raised: bool,
+    /// What autotuning may give the server's receive buffers, if that is less.
+    pub(crate) server_rmem_kib: Option<u32>,
     pub(crate) congestion: &'static str,
 }
 
@@ -213,12 +227,28 @@ const fn link(
     Case { name, work, cipher: GCM, entrants, bars, path: Some(path) }
 }
 
-const LONG: Path =
-    Path { rtt_ms: 100, mbit: 1000, loss: 0.0, queue_mib: 32, raised: true, congestion: "cubic" };
+const LONG: Path = Path {
+    rtt_ms: 100,
+    mbit: 1000,
+    loss: 0.0,
+    queue_mib: 32,
+    raised: true,
+    server_rmem_kib: None,
+    congestion: "cubic",
+};
 const UNTUNED: Path = Path { raised: false, ..LONG };
 const LONGER: Path = Path { rtt_ms: 240, ..LONG };
 const LOSSY: Path = Path { rtt_ms: 25, loss: 0.0001, ..LONG };
 const LOSSY_BBR: Path = Path { congestion: "bbr", ..LOSSY };
+const CAPPED: Path = Path { server_rmem_kib: Some(256), ..LONG };
+const NOT_ASKING: Entrant = Entrant { divide: 64, ..OURS };
+const ASKING: Entrant =
+    Entrant { args: &["-oRemoteRcvBuf=64M"], divide: 2, ..entrant("ours-rcvbuf", BOTH_OURS) };
+const SET: Entrant =
+    Entrant { args: &["-oTcpRcvBuf=32M", "-oRemoteRcvBuf=32M"], ..entrant("ours-set", BOTH_OURS) };
+const AUTOTUNED_OR_SET: &[Entrant] = &[OURS, SET, SLOW_STOCK];
+const ASKING_BARS: &[Bar] = &[bar("ours-rcvbuf", Rate, Contender("ours"), 8.0, 30.0)];
+const EARLY_BARS: &[Bar] = &[bar("ours-set", Rate, Contender("ours"), 1.5, 1.5)];
 const SLOW_STOCK: Entrant = Entrant { divide: 8, ..OPENSSH };
 const PLAIN: Entrant = Entrant { plain: true, ..entrant("ours-user", BOTH_OURS) };
 const OURS_IPERF: &[Entrant] = &[OURS, SLOW_STOCK, IPERF];
@@ -253,6 +283,9 @@ pub(crate) const LINK: &[Case] = &[
     ),
     link("240ms-push", Work::PushFile, LONGER, OURS_IPERF, FULL),
     link("240ms-pull", Work::PullFile, LONGER, OURS_IPERF, FULL),
+    link("rcvbuf-push", Work::PushFile, CAPPED, &[NOT_ASKING, ASKING, SLOW_STOCK], ASKING_BARS),
+    link("first-second-push", Work::EarlyPush, UNTUNED, AUTOTUNED_OR_SET, EARLY_BARS),
+    link("first-second-pull", Work::EarlyPull, UNTUNED, AUTOTUNED_OR_SET, EARLY_BARS),
     link("25ms-loss-cubic", Work::PushFile, LOSSY, OURS_IPERF, FULL),
     link("25ms-loss-bbr", Work::PushFile, LOSSY_BBR, OURS_IPERF, FULL),
     link("100ms-slow-pull", Work::SlowPull, LONG, OURS_OPENSSH, SLOW_BARS),

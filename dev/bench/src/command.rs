@@ -120,6 +120,12 @@ fn ssh(lab: &Lab, side: Side, entrant: &Entrant, order: &Order<'_>) -> Result<En
             let script = format!("set +o pipefail; \"$@\" | head -c {} >/dev/null", order.size);
             (piped(&script, subsystem(base, "zeros@longhaul")), None)
         }
+        Work::EarlyPush => (remote(&format!("{lhbench} early")), from_file),
+        Work::EarlyPull => {
+            // The count ends the run, so the client's own exit status says nothing.
+            let script = format!("set +o pipefail; \"$@\" | {lhbench} early");
+            (piped(&script, remote(&format!("cat {file}"))), None)
+        }
         Work::Login => (remote("true"), None),
         Work::SlowPull => (remote(&format!("cat {file}")), None),
         Work::SlowPush => (remote(&format!("{lhbench} throttle 1M")), from_file),

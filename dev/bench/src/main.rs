@@ -48,6 +48,8 @@ enum Task {
     Cases,
     /// Writes SIZE bytes of a fixed stream to stdout
     Gen { size: Size },
+    /// Reads stdin until a second after its first byte, and says how many bytes that were
+    Early,
     /// Reads stdin at so many bytes per second
     Throttle { rate: Size },
     #[command(hide = true)]
@@ -115,6 +117,10 @@ fn carry_out(task: Task) -> Result<()> {
             Ok(())
         }
         Task::Gen { size } => stream::write(&mut std::io::stdout().lock(), size.0),
+        Task::Early => {
+            println!("{}", stream::early(&mut std::io::stdin().lock(), stream::SECOND)?);
+            Ok(())
+        }
         Task::Throttle { rate } => stream::drain_slowly(&mut std::io::stdin().lock(), rate.0),
         Task::Measured(options) => measured::main(&options),
     }

@@ -5,7 +5,7 @@
 //! own on whether the emulator kept up.
 
 use crate::cases::Path;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use linkemu::{Link, Side, Spec, Verdict};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command};
@@ -32,7 +32,11 @@ impl Net {
     pub(crate) fn up(path: Option<Path>) -> Result<Self> {
         let Some(path) = path else { return Ok(Self::Loopback) };
         let spec = spec(path);
-        Ok(Self::Emulated(Box::new(Link::up(spec).context("the emulated link")?)))
+        let link = Link::up(spec).context("the emulated link")?;
+        if let Some(kib) = path.server_rmem_kib {
+            cap_receive_buffers(&link, kib).context("tcp_rmem of the server")?;
+        }
+        Ok(Self::Emulated(Box::new(link)))
     }
 
     /// An address at the server's place with a port nobody has now.
@@ -64,6 +68,16 @@ impl Net {
             Verdict::Refused(why) => Some(why.join("; ")),
         }
     }
+}
+
+/// What autotuning may give the receive buffers of the server's place.
+fn cap_receive_buffers(link: &Link, kib: u32) -> Result<()> {
+    let line = format!("4096 131072 {}", u64::from(kib) << 10);
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo \"$0\" >/proc/sys/net/ipv4/tcp_rmem", &line]);
+    let done = link.spawn_in(Side::B, &mut command)?.wait()?;
+    ensure!(done.success(), "{done}");
+    Ok(())
 }
 
 fn spec(path: Path) -> Spec {

@@ -51,6 +51,23 @@ pub(crate) fn drain_slowly(input: &mut dyn Read, rate: u64) -> Result<()> {
     }
 }
 
+/// What counts as early.
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// Bytes of `input` until `time` after the first of them.
+pub(crate) fn early(input: &mut dyn Read, time: Duration) -> Result<u64> {
+    let mut buffer = vec![0; BLOCK];
+    let mut taken = input.read(&mut buffer)? as u64;
+    let start = Instant::now();
+    while start.elapsed() < time {
+        match input.read(&mut buffer)? {
+            0 => break,
+            got => taken += got as u64,
+        }
+    }
+    Ok(taken)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +84,12 @@ mod tests {
         assert_eq!(long, make(3 * BLOCK as u64 + 17));
         assert_ne!(long[..BLOCK], long[BLOCK..2 * BLOCK]);
         assert_eq!(make(0).len(), 0);
+    }
+
+    #[test]
+    fn what_comes_late_does_not_count() {
+        let bytes = vec![0; 3 * BLOCK];
+        assert_eq!(early(&mut bytes.as_slice(), SECOND).unwrap(), 3 * BLOCK as u64);
+        assert_eq!(early(&mut bytes.as_slice(), Duration::ZERO).unwrap(), BLOCK as u64);
     }
 }

@@ -127,8 +127,15 @@ impl Case {
 }
 
 /// 1 Gbit/s, 100 ms, this kernel's default buffers.
-const LONG: Path =
-    Path { rtt_ms: 100, mbit: 1000, loss: 0.0, queue_mib: 32, raised: false, congestion: "cubic" };
+const LONG: Path = Path {
+    rtt_ms: 100,
+    mbit: 1000,
+    loss: 0.0,
+    queue_mib: 32,
+    raised: false,
+    server_rmem_kib: None,
+    congestion: "cubic",
+};
 const LOSSY: Path = Path { loss: 0.0001, ..LONG };
 const METRO: Path = Path { rtt_ms: 50, ..LONG };
 
