@@ -5,7 +5,7 @@
 //! and 160 ms for what is unsent in 4 MiB of send buffer. So batches hold what the path carries in
 //! [`TAKES`], and the socket's queue of unsent bytes twice as much (TCP_NOTSENT_LOWAT), so that it
 //! does not run dry before a source wakes up. On a fast path that is a whole batch, and nothing is
-//! limited; alone on its connection a stream never is.
+//! limited; alone on its connection a stream never is, nor are the lanes of a copy.
 
 use crate::fd::Fd;
 use crate::line::BATCH;

@@ -65,7 +65,7 @@ pub(crate) struct Shared {
     pace: Lock<Pace>,
     /// Bytes of a batch, as `pace` found them.
     quantum: AtomicUsize,
-    /// There is more than one channel.
+    /// There is more than one channel, and a command or a user has one.
     company: AtomicBool,
 }
 
@@ -280,6 +280,10 @@ impl Session {
         ended: impl FnOnce(&Session, SourceEnd) + Send + 'static,
     ) -> Result<(), Error> {
         let Some(sender) = self.sender(id) else { return Ok(()) };
+        if let Source::Fd(_) = source {
+            sender.set_outside();
+            self.look_for_company();
+        }
         let session = self.clone();
         spawn("source", move || {
             let end = source::run(&session, &sender, &mut source, code);
@@ -300,9 +304,8 @@ impl Session {
 
     pub(crate) fn opened(&self, id: LocalId, grant: Grant) {
         self.ledger().sent.window.raise(grant.window.into());
-        let mut senders = self.0.senders.lock();
-        senders.push(Arc::new(Sender::new(id, grant)));
-        self.0.company.store(senders.len() > 1, Ordering::Relaxed);
+        self.0.senders.lock().push(Arc::new(Sender::new(id, grant)));
+        self.look_for_company();
     }
 
     pub(crate) fn sender(&self, id: LocalId) -> Option<Arc<Sender>> {
@@ -318,9 +321,16 @@ impl Session {
 
     pub(crate) fn closed(&self, id: LocalId) {
         self.stop_sources(id);
-        let mut senders = self.0.senders.lock();
-        senders.retain(|s| s.id != id);
-        self.0.company.store(senders.len() > 1, Ordering::Relaxed);
+        self.0.senders.lock().retain(|s| s.id != id);
+        self.look_for_company();
+    }
+
+    /// Whether somebody may be typing beside bulk: channels made in this process are a copy's, for
+    /// which a full path is worth more than a short queue.
+    fn look_for_company(&self) {
+        let senders = self.0.senders.lock();
+        let company = senders.len() > 1 && senders.iter().any(|sender| sender.is_outside());
+        self.0.company.store(company, Ordering::Relaxed);
     }
 
     /// Everything ends: threads that wait for the connection return.

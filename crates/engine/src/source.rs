@@ -18,6 +18,7 @@ use packet::layout::DATA;
 use proto::channel::{Grant, LocalId};
 use proto::window;
 use std::io::{self, IoSliceMut};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use wire::msg;
 
@@ -107,6 +108,8 @@ pub(crate) struct Sender {
     max_packet: usize,
     credit: Lock<Credit>,
     changed: Signal,
+    /// What it sends comes from a descriptor.
+    outside: AtomicBool,
 }
 
 impl Sender {
@@ -121,7 +124,17 @@ impl Sender {
                 over: false,
             }),
             changed: Signal::new(),
+            outside: AtomicBool::new(false),
         }
+    }
+
+    /// What it sends is not made in this process.
+    pub(crate) fn set_outside(&self) {
+        self.outside.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_outside(&self) -> bool {
+        self.outside.load(Ordering::Relaxed)
     }
 
     /// WINDOW_ADJUST came; beyond 2^32 - 1 is the peer's fault (RFC 4254 section 5.2, C1). What
