@@ -11,6 +11,7 @@
 //!
 //! ```text
 //! cipher   names, sizes, which cipher goes with which MAC     gcm chacha ctr mac   keys at work
+//! cover    sealed, or without the cipher after a switch
 //! kex      public values in, shared secret out                hash kdf             from secret to keys
 //! sign     raw signature keys                                 random               the only source
 //! ```
@@ -18,6 +19,7 @@
 
 mod chacha;
 pub mod cipher;
+mod cover;
 mod ctr;
 mod error;
 mod gcm;
@@ -31,6 +33,9 @@ pub mod sign;
 
 pub use chacha::ChaChaKey;
 pub use cipher::{Cipher, Mac, Protection, Shape};
+#[cfg(feature = "none")]
+pub use cover::ClearMac;
+pub use cover::Cover;
 pub use ctr::CtrKey;
 pub use error::{BadTag, CryptError, KexError};
 pub use gcm::GcmKey;

@@ -1,6 +1,6 @@
 //! The secret bytes of one direction, between key derivation and the keys made of them.
 
-use crate::{CryptError, Protection, derive, hash::Hash};
+use crate::{Cover, CryptError, derive, hash::Hash};
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -25,15 +25,16 @@ pub enum Direction {
 }
 
 impl KeyMaterial {
-    /// Derives all three for `protection` (RFC 4253 section 7.2).
+    /// Derives all three for a cover (RFC 4253 section 7.2).
     pub fn derive(
         hash: Hash,
         shared_encoded: &[u8],
         exchange_hash: &[u8],
         session_id: &[u8],
         direction: Direction,
-        protection: Protection,
+        cover: impl Into<Cover>,
     ) -> Self {
+        let cover = cover.into();
         let [iv, key, mac] = match direction {
             Direction::ClientToServer => *b"ACE",
             Direction::ServerToClient => *b"BDF",
@@ -41,9 +42,9 @@ impl KeyMaterial {
         let piece =
             |letter, len| derive(hash, shared_encoded, exchange_hash, session_id, letter, len);
         Self {
-            iv: piece(iv, protection.iv_len()),
-            key: piece(key, protection.key_len()),
-            mac: piece(mac, protection.mac_key_len()),
+            iv: piece(iv, cover.iv_len()),
+            key: piece(key, cover.key_len()),
+            mac: piece(mac, cover.mac_key_len()),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! | packet_length 4 | padding_length 1 | payload | padding | tag |
 //! ```
 
-use crypt::cipher::Protection;
+use crypt::Cover;
 
 /// Bytes before the payload: `packet_length` and `padding_length`.
 pub const HEAD: usize = 5;
@@ -41,10 +41,11 @@ impl Layout {
     /// Before the first NEWKEYS.
     pub const PLAIN: Self = Self { block: 8, tag: 0, aligns_length: true };
 
-    /// Under a negotiated protection.
-    pub fn of(protection: Protection) -> Self {
-        let etm = protection.mac().is_none_or(|mac| mac.is_etm());
-        Self { block: protection.block_len(), tag: protection.tag_len(), aligns_length: !etm }
+    /// Under what was negotiated.
+    pub fn of(cover: impl Into<Cover>) -> Self {
+        let cover = cover.into();
+        let (block, tag) = (cover.block_len(), cover.tag_len());
+        Self { block, tag, aligns_length: cover.aligns_length() }
     }
 
     /// Padding of a packet with `payload` bytes: the least that RFC 4253 section 6 allows.

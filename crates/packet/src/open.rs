@@ -9,14 +9,15 @@ use crate::error::Error;
 use crate::layout::{HEAD, Layout};
 use crate::seal::Kind;
 use crate::stamp::Stamp;
-use crypt::cipher::Protection;
-use crypt::{CryptError, CtrKey, KeyMaterial};
+use crate::state::State;
+use crypt::{Cover, CryptError, CtrKey, KeyMaterial};
 use std::ops::Range;
 
 /// The key one direction is opened under; shared between threads, nonces come from outside.
 pub struct OpenKey {
     kind: Kind,
     layout: Layout,
+    state: State,
 }
 
 /// A packet found at the front of received bytes.
@@ -33,12 +34,21 @@ pub struct Opened {
 impl OpenKey {
     /// No protection: before the first NEWKEYS.
     pub fn plain() -> Self {
-        Self { kind: Kind::Plain, layout: Layout::PLAIN }
+        Self { kind: Kind::Plain, layout: Layout::PLAIN, state: State::Unkeyed }
     }
 
-    /// The key after a NEWKEYS.
-    pub fn new(protection: Protection, keys: &KeyMaterial) -> Result<Self, CryptError> {
-        Ok(Self { kind: Kind::new(protection, keys)?, layout: Layout::of(protection) })
+    /// A key of its own, whatever came before.
+    pub fn new(cover: impl Into<Cover>, keys: &KeyMaterial) -> Result<Self, CryptError> {
+        let cover = cover.into();
+        let (kind, state) = (Kind::new(cover, keys)?, State::of(cover));
+        Ok(Self { kind, layout: Layout::of(cover), state })
+    }
+
+    /// The key after a NEWKEYS that follows this one: never back to better cover, and never out of
+    /// the bare state (N8, N4).
+    pub fn rekeyed(&self, cover: Cover, keys: &KeyMaterial) -> Result<Self, CryptError> {
+        self.state.check(cover)?;
+        Self::new(cover, keys)
     }
 
     /// The `packet_length` of the packet at the front, checked against `limit` (invariant B7);
@@ -56,6 +66,8 @@ impl OpenKey {
         match &self.kind {
             Kind::ChaCha(key) => Some(key.peek_length(at.seq, &field)),
             Kind::CtrAndMac(ctr, _) => first_block_length(ctr, at, bytes),
+            #[cfg(feature = "none")]
+            Kind::Mac(_) | Kind::Bare => Some(u32::from_be_bytes(field)),
             Kind::Plain | Kind::Gcm(_) | Kind::CtrThenMac(..) => Some(u32::from_be_bytes(field)),
         }
     }
@@ -89,6 +101,10 @@ impl OpenKey {
     fn open_body(&self, at: Stamp, body: &mut [u8], tag: &[u8]) -> Result<(), Error> {
         match &self.kind {
             Kind::Plain => {}
+            #[cfg(feature = "none")]
+            Kind::Bare => {}
+            #[cfg(feature = "none")]
+            Kind::Mac(mac) => mac.verify(at.seq, &[body], tag)?,
             Kind::Gcm(key) => {
                 let (length, data) = body.split_first_chunk_mut::<4>().ok_or(Error::Padding)?;
                 key.open(at.packets, length, data, tag.first_chunk().ok_or(Error::Integrity)?)?;

@@ -4,14 +4,16 @@
 use crate::batch::Batch;
 use crate::layout::Layout;
 use crate::stamp::Stamp;
+use crate::state::State;
 use crypt::cipher::{Protection, Shape};
-use crypt::{ChaChaKey, CryptError, CtrKey, GcmKey, KeyMaterial, MacKey};
+use crypt::{ChaChaKey, Cover, CryptError, CtrKey, GcmKey, KeyMaterial, MacKey};
 
 /// The key one direction is sealed under. Shared between threads; its nonces come from the
 /// batch's stamp, never from here, so none can repeat (invariant P2).
 pub struct SealKey {
     kind: Kind,
     layout: Layout,
+    state: State,
 }
 
 /// Ways to seal; [`crate::open::OpenKey`] mirrors them.
@@ -26,10 +28,26 @@ pub(crate) enum Kind {
     CtrThenMac(CtrKey, MacKey),
     /// The same, the MAC over the plaintext (RFC 4253 section 6.4).
     CtrAndMac(CtrKey, MacKey),
+    /// NONE cipher: the MAC alone.
+    #[cfg(feature = "none")]
+    Mac(MacKey),
+    /// NONE cipher and NONE MAC.
+    #[cfg(feature = "none")]
+    Bare,
 }
 
 impl Kind {
-    pub(crate) fn new(protection: Protection, keys: &KeyMaterial) -> Result<Self, CryptError> {
+    pub(crate) fn new(cover: Cover, keys: &KeyMaterial) -> Result<Self, CryptError> {
+        match cover {
+            Cover::Sealed(protection) => Self::sealed(protection, keys),
+            #[cfg(feature = "none")]
+            Cover::Authenticated(mac) => Ok(Self::Mac(MacKey::new(mac.mac(), &keys.mac)?)),
+            #[cfg(feature = "none")]
+            Cover::Bare => Ok(Self::Bare),
+        }
+    }
+
+    fn sealed(protection: Protection, keys: &KeyMaterial) -> Result<Self, CryptError> {
         Ok(match protection.shape() {
             Shape::Gcm(cipher) => Self::Gcm(GcmKey::new(cipher, keys)?),
             Shape::ChaCha => Self::ChaCha(ChaChaKey::new(keys)?),
@@ -49,12 +67,26 @@ impl Kind {
 impl SealKey {
     /// No protection: before the first NEWKEYS.
     pub fn plain() -> Self {
-        Self { kind: Kind::Plain, layout: Layout::PLAIN }
+        Self { kind: Kind::Plain, layout: Layout::PLAIN, state: State::Unkeyed }
     }
 
-    /// The key after a NEWKEYS.
-    pub fn new(protection: Protection, keys: &KeyMaterial) -> Result<Self, CryptError> {
-        Ok(Self { kind: Kind::new(protection, keys)?, layout: Layout::of(protection) })
+    /// A key of its own, whatever came before.
+    pub fn new(cover: impl Into<Cover>, keys: &KeyMaterial) -> Result<Self, CryptError> {
+        let cover = cover.into();
+        let (kind, state) = (Kind::new(cover, keys)?, State::of(cover));
+        Ok(Self { kind, layout: Layout::of(cover), state })
+    }
+
+    /// The key after a NEWKEYS that follows this one: never back to better cover, and never out of
+    /// the bare state (N8, N4).
+    pub fn rekeyed(&self, cover: Cover, keys: &KeyMaterial) -> Result<Self, CryptError> {
+        self.state.check(cover)?;
+        Self::new(cover, keys)
+    }
+
+    /// Whether the key can be used up: not where there is neither nonce nor MAC.
+    pub fn wears_out(&self) -> bool {
+        self.state.wears_out()
     }
 
     /// Packet sizes under this key.
@@ -76,6 +108,10 @@ impl SealKey {
     fn seal_one(&self, at: Stamp, packet: &mut [u8], tag: &mut [u8]) -> Result<(), CryptError> {
         match &self.kind {
             Kind::Plain => {}
+            #[cfg(feature = "none")]
+            Kind::Bare => {}
+            #[cfg(feature = "none")]
+            Kind::Mac(mac) => tag.copy_from_slice(mac.tag(at.seq, &[packet]).as_slice()),
             Kind::Gcm(key) => {
                 if let Some((length, body)) = packet.split_first_chunk_mut::<4>() {
                     tag.copy_from_slice(&key.seal(at.packets, length, body)?);

@@ -1,0 +1,67 @@
+//! What one direction's packets may be next: sealed, only authenticated, or bare, one way
+//! (SECURITY.md, N8). The last guard in front of the data plane, whatever was negotiated.
+
+use crypt::{Cover, CryptError};
+
+/// How a direction travels now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Before the first NEWKEYS.
+    Unkeyed,
+    Sealed,
+    Authenticated,
+    Bare,
+}
+
+impl State {
+    pub(crate) fn of(cover: Cover) -> Self {
+        match (cover.is_clear(), cover.is_authenticated()) {
+            (false, _) => Self::Sealed,
+            (true, true) => Self::Authenticated,
+            (true, false) => Self::Bare,
+        }
+    }
+
+    /// Whether this cover may come next. Clear text comes after sealed packets only, so never
+    /// before login; from there no way leads back, and from bare packets none leads on (N4).
+    pub(crate) fn check(self, next: Cover) -> Result<(), CryptError> {
+        let allowed = match (self, Self::of(next)) {
+            (Self::Unkeyed, next) => next == Self::Sealed,
+            (Self::Sealed, next) => next != Self::Unkeyed,
+            (Self::Authenticated, next) => next == Self::Authenticated,
+            (Self::Bare, _) => false,
+        };
+        if allowed { Ok(()) } else { Err(CryptError::Refused("cover")) }
+    }
+
+    pub(crate) fn wears_out(self) -> bool {
+        self != Self::Bare
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "none")]
+mod tests {
+    use super::*;
+
+    /// N8: one way, by the whole table.
+    #[test]
+    fn n8_clear_text_follows_sealed_packets_and_nothing_leads_back() {
+        let rows = [
+            (State::Unkeyed, [true, false, false]),
+            (State::Sealed, [true, true, true]),
+            (State::Authenticated, [false, true, false]),
+            (State::Bare, [false, false, false]),
+        ];
+        for (state, want) in rows {
+            for next in Cover::all() {
+                let index = match State::of(next) {
+                    State::Sealed => 0,
+                    State::Authenticated => 1,
+                    _ => 2,
+                };
+                assert_eq!(state.check(next).is_ok(), want[index], "{state:?} to {next:?}");
+            }
+        }
+    }
+}
