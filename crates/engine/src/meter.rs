@@ -1,6 +1,6 @@
 //! Meter: what one key has done, and when it is time for another (RFC 4253 section 9).
 
-use crypt::Protection;
+use crypt::Cover;
 use proto::RekeyLimit;
 use proto::rekey::Used;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Meter {
     limit: RekeyLimit,
-    protection: Option<Protection>,
+    cover: Option<Cover>,
     used: Used,
     since: Instant,
     /// A rekey was asked for; not again before it is over.
@@ -20,7 +20,7 @@ impl Meter {
     pub(crate) fn new() -> Self {
         Self {
             limit: RekeyLimit::default(),
-            protection: None,
+            cover: None,
             used: Used::default(),
             since: Instant::now(),
             asked: false,
@@ -33,8 +33,8 @@ impl Meter {
     }
 
     /// A new key begins.
-    pub(crate) fn renew(&mut self, protection: Protection) {
-        *self = Self { limit: self.limit, protection: Some(protection), ..Self::new() };
+    pub(crate) fn renew(&mut self, cover: Cover) {
+        *self = Self { limit: self.limit, cover: Some(cover), ..Self::new() };
     }
 
     /// Counts traffic.
@@ -45,9 +45,11 @@ impl Meter {
 
     /// True once when a rekey is due.
     pub(crate) fn is_due(&mut self) -> bool {
-        let Some(protection) = self.protection.filter(|_| !self.asked) else { return false };
+        // Where nothing is authenticated there is no further key exchange (N4).
+        let cover = self.cover.filter(|cover| cover.is_authenticated() && !self.asked);
+        let Some(cover) = cover else { return false };
         self.used.age = self.since.elapsed();
-        self.asked = self.limit.is_due(protection, self.used);
+        self.asked = self.limit.is_due(cover, self.used);
         self.asked
     }
 
@@ -58,7 +60,8 @@ impl Meter {
 
     /// How long until the key is too old.
     pub(crate) fn time_left(&self) -> Option<Duration> {
-        let most = self.limit.time.filter(|_| !self.asked)?;
+        let bare = self.cover.is_some_and(|cover| !cover.is_authenticated());
+        let most = self.limit.time.filter(|_| !self.asked && !bare)?;
         Some(most.saturating_sub(self.since.elapsed()))
     }
 }
@@ -66,7 +69,7 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crypt::Cipher;
+    use crypt::{Cipher, Protection};
 
     /// A key may be used up before the peer's NEWKEYS of the exchange that brought it is in; the
     /// rekey cannot start then, and must not be forgotten.
@@ -74,7 +77,7 @@ mod tests {
     fn a_rekey_that_became_due_during_another_is_asked_for_again() {
         let mut meter = Meter::new();
         meter.set_limit(RekeyLimit { bytes: Some(100), time: None });
-        meter.renew(Protection::new(Cipher::Aes128Gcm, None).unwrap());
+        meter.renew(Protection::new(Cipher::Aes128Gcm, None).unwrap().into());
         meter.count(100, 1);
         assert!(meter.is_due());
         assert!(!meter.is_due(), "once is enough while it runs");

@@ -12,8 +12,9 @@ pub fn workers(chosen: Option<usize>, transport: &Transport) -> usize {
     const MOST: usize = 4;
     let idle = available_parallelism().map_or(1, usize::from).saturating_sub(2);
     let slow = transport.negotiated().is_some_and(|n| {
-        let fast = |p: crypt::Protection| {
-            p.cipher().is_aead() && p.cipher() != crypt::Cipher::ChaCha20Poly1305
+        let fast = |cover: crypt::Cover| {
+            let cipher = cover.protection().map(crypt::Protection::cipher);
+            cipher.is_none_or(|c| c.is_aead() && c != crypt::Cipher::ChaCha20Poly1305)
         };
         !(fast(n.c2s) && fast(n.s2c) && crypt::cipher::has_fast_aes())
     });

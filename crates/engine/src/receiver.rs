@@ -11,7 +11,7 @@
 
 use crate::error::Error;
 use crate::fd::{Fd, Wait};
-use crate::figures::{self, Ledger};
+use crate::figures::Ledger;
 use crate::meter::Meter;
 use crate::slab::Slab;
 use packet::{Inbound, OpenKey, Stamp};
@@ -176,10 +176,10 @@ impl Receiver {
 
     /// Directly after the peer's NEWKEYS.
     pub(crate) fn rekey(&mut self, new: &NewKeys) -> Result<(), Error> {
-        let key = OpenKey::new(new.protection, &new.material)?;
+        let key = self.inbound.key().rekeyed(new.cover, &new.material)?;
         self.inbound.rekey(key, new.reset_seq);
-        self.meter.renew(new.protection);
-        self.clear = figures::is_clear(new.protection);
+        self.meter.renew(new.cover);
+        self.clear = new.cover.is_clear();
         self.ledger.exchanges.add(1);
         Ok(())
     }
@@ -211,21 +211,21 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crypt::{Direction, Hash, KeyMaterial, Protection};
+    use crypt::{Cover, Direction, Hash, KeyMaterial};
     use packet::layout::MAX_PACKET;
     use packet::{Batch, SealKey, batch::SLOTS};
     use std::io::{IoSlice, Write};
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
-    fn material(protection: Protection) -> KeyMaterial {
+    fn material(cover: Cover) -> KeyMaterial {
         let direction = Direction::ClientToServer;
-        KeyMaterial::derive(Hash::Sha256, b"\0\0\0\x01k", b"hash", b"id", direction, protection)
+        KeyMaterial::derive(Hash::Sha256, b"\0\0\0\x01k", b"hash", b"id", direction, cover)
     }
 
     /// Packets of one message each, sealed one after the other.
-    fn sealed(protection: Protection, messages: &[&[u8]]) -> Vec<Vec<u8>> {
-        let key = SealKey::new(protection, &material(protection)).unwrap();
+    fn sealed(cover: Cover, messages: &[&[u8]]) -> Vec<Vec<u8>> {
+        let key = SealKey::new(cover, &material(cover)).unwrap();
         let mut at = Stamp::default();
         let mut seal = |message: &&[u8]| {
             let mut batch = Batch::message(message);
@@ -241,22 +241,25 @@ mod tests {
     /// P5: after a failure at n nothing of n or later comes out; what came before does.
     #[test]
     fn p5_nothing_of_a_damaged_packet_or_a_later_one_is_left() {
-        for protection in Protection::all() {
-            let mut packets = sealed(protection, &[b"one", b"two", b"three", b"four"]);
+        for cover in Cover::all().filter(|cover| cover.is_authenticated()) {
+            let mut packets = sealed(cover, &[b"one", b"two", b"three", b"four"]);
             *packets[2].last_mut().unwrap() ^= 1;
             let (mut peer, ours) = UnixStream::pair().unwrap();
             let fd = Arc::new(Fd::from(OwnedFd::from(ours)));
             let mut receiver = Receiver::new(fd, MAX_PACKET, Arc::default());
-            let material = material(protection);
-            receiver.rekey(&NewKeys { protection, material, reset_seq: true }).unwrap();
+            // Clear text follows sealed packets only (N8).
+            for cover in [Cover::all().next().unwrap(), cover] {
+                let material = material(cover);
+                receiver.rekey(&NewKeys { cover, material, reset_seq: true }).unwrap();
+            }
             peer.write_all(&packets.concat()).unwrap();
             receiver.fill(Wait::Forever).unwrap();
             let mut spans = receiver.frame(SPANS).unwrap().unwrap();
-            assert_eq!(spans.list().len(), 4, "{protection:?}");
+            assert_eq!(spans.list().len(), 4, "{cover:?}");
             spans.open(receiver.slab_mut());
             let seen: Vec<&[u8]> =
                 spans.list().iter().map(|span| receiver.slab().bytes(&span.at)).collect();
-            assert_eq!(seen, [b"one", b"two"], "{protection:?}");
+            assert_eq!(seen, [b"one", b"two"], "{cover:?}");
             assert!(spans.check().is_err());
         }
     }

@@ -366,7 +366,7 @@ mod tests {
         let direction = Direction::ClientToServer;
         let material =
             KeyMaterial::derive(Hash::Sha256, b"k", b"hash", b"id", direction, protection);
-        let new = Box::new(NewKeys { protection, material, reset_seq: true });
+        let new = Box::new(NewKeys { cover: protection.into(), material, reset_seq: true });
         let exchange = Exchange::default();
         for effect in [Effect::Fence, Effect::Send(vec![21]), Effect::OpenWith(new)] {
             exchange.follow(&effect);

@@ -13,7 +13,7 @@
 
 use crate::error::Error;
 use crate::fd::Fd;
-use crate::figures::{self, Ledger};
+use crate::figures::Ledger;
 use crate::line::{self, Line};
 use crate::meter::Meter;
 use crate::sync::{Arc, Lock, Signal};
@@ -74,7 +74,10 @@ impl Order {
 
     /// Whether more may be sealed under this key (invariant P2).
     fn check_key(&self) -> Result<(), Error> {
-        if self.next.packets < NO_MORE_PACKETS { Ok(()) } else { Err(Error::WornOut) }
+        match self.next.packets < NO_MORE_PACKETS || !self.key.wears_out() {
+            true => Ok(()),
+            false => Err(Error::WornOut),
+        }
     }
 
     /// The same for a message, which nothing holds back.
@@ -296,13 +299,13 @@ impl<W: Wire> Tx<W> {
 
     /// Everything staged from here on is sealed with these (directly after our NEWKEYS).
     pub(crate) fn rekey(&self, new: &NewKeys) -> Result<(), Error> {
-        let key = SealKey::new(new.protection, &new.material)?;
         let mut order = self.order.lock();
+        let key = order.key.rekeyed(new.cover, &new.material)?;
         order.next = order.next.rekeyed(new.reset_seq);
         order.key = Arc::new(key);
         order.fenced = false;
-        order.clear = figures::is_clear(new.protection);
-        order.meter.renew(new.protection);
+        order.clear = new.cover.is_clear();
+        order.meter.renew(new.cover);
         drop(order);
         self.moved.notify_all();
         Ok(())

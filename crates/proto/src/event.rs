@@ -1,6 +1,7 @@
 //! What a caller gets to know, beside what it must do.
 
 use crate::channel::{Grant, LocalId, Request};
+use crypt::Cover;
 
 /// One thing that happened. Text of the peer must be escaped before it reaches a terminal (E2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,6 +161,17 @@ pub enum Event {
         data: Vec<u8>,
         /// A reply is due.
         want_reply: bool,
+    },
+    /// From here on everything travels in clear, in both directions (docs/none.md): to be told to
+    /// the user and the log.
+    Uncovered {
+        /// With a MAC or without.
+        cover: Cover,
+    },
+    /// There will be no switch to clear text after all: why, for the user.
+    StillSealed {
+        /// In a few words.
+        why: &'static str,
     },
     /// The answer to the oldest global request of ours that wanted one.
     GlobalReply {

@@ -1,6 +1,7 @@
 //! KEXINIT: reading, writing, and what we propose (RFC 4253 section 7.1).
 
 use crate::config::KexConfig;
+use crate::transport::ClearOffer;
 use crate::{Misbehaved, Role};
 use crypt::kex::Method;
 use crypt::{Cipher, Mac};
@@ -146,9 +147,31 @@ pub(crate) struct Offer<'a> {
     pub(crate) first: bool,
     /// A guessed packet follows.
     pub(crate) follows: bool,
+    /// `none` among ciphers, and perhaps MACs: a client's first choice, a server's last.
+    pub(crate) clear: Option<ClearOffer>,
 }
 
 impl Offer<'_> {
+    /// N2: a client that wants clear text names only MACs that may stand alone, so that the
+    /// server cannot choose another one.
+    fn macs(&self) -> impl Iterator<Item = &'static str> {
+        let alone = self.clear.is_some() && self.role == Role::Client;
+        self.cfg.macs.iter().filter(move |mac| !alone || mac.is_etm()).map(|mac| mac.name())
+    }
+
+    fn with_none(
+        &self,
+        names: impl Iterator<Item = &'static str>,
+        wanted: fn(&ClearOffer) -> bool,
+    ) -> Ways {
+        let none = self.clear.as_ref().filter(|offer| wanted(offer)).map(|_| "none");
+        let (before, after) = match self.role {
+            Role::Client => (none, None),
+            Role::Server => (None, none),
+        };
+        Ways::both(before.into_iter().chain(names).chain(after))
+    }
+
     /// The message.
     pub(crate) fn kexinit(&self) -> KexInit {
         let Markers { ext_info, strict } = Markers::of(self.role);
@@ -156,8 +179,8 @@ impl Offer<'_> {
         KexInit::new(Proposal {
             kex: self.kex.iter().copied().chain(markers.iter().copied()).collect(),
             host_key: self.host_key.iter().map(|alg| alg.name()).collect(),
-            ciphers: Ways::both(self.cfg.ciphers.iter().map(|cipher| cipher.name())),
-            macs: Ways::both(self.cfg.macs.iter().map(|mac| mac.name())),
+            ciphers: self.with_none(self.cfg.ciphers.iter().map(|cipher| cipher.name()), |_| true),
+            macs: self.with_none(self.macs(), |offer| offer.mac),
             compression: Ways::both(["none"].into_iter()),
             follows: self.follows,
         })
@@ -199,7 +222,7 @@ mod tests {
     fn ours(role: Role, first: bool) -> KexInit {
         let cfg = KexConfig::default();
         let (kex, host_key) = (&cfg.kex.clone(), SigAlg::ALL);
-        Offer { role, cfg: &cfg, kex, host_key, first, follows: true }.kexinit()
+        Offer { role, cfg: &cfg, kex, host_key, first, follows: true, clear: None }.kexinit()
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub use auth::Authenticated;
 pub use channel::{Grant, Limits, LocalId, Request};
 pub use config::{HostKeys, HostTrust, KexConfig};
 pub use conn::Connection;
+#[cfg(feature = "none")]
+pub use conn::NoSwitch;
 pub use error::{Error, Misbehaved, Mismatch};
 pub use event::Event;
 pub use ident::Ident;

@@ -6,7 +6,7 @@
 use crate::kexinit::{KexInit, Names, Proposal};
 use crate::{Mismatch, Role};
 use crypt::kex::Method;
-use crypt::{Cipher, Mac, Protection};
+use crypt::{Cipher, Cover, Mac, Protection};
 use keys::SigAlg;
 
 /// What two proposals agree on.
@@ -19,9 +19,9 @@ pub struct Negotiated {
     /// How the server proves its host key.
     pub host_key: SigAlg,
     /// What protects packets from client to server.
-    pub c2s: Protection,
+    pub c2s: Cover,
     /// What protects packets from server to client.
-    pub s2c: Protection,
+    pub s2c: Cover,
 }
 
 /// The choice between what the client and the server propose, made by `role` (who only decides
@@ -36,8 +36,8 @@ pub(crate) fn negotiate(
     let (kex, method) = by.first("key exchange method", &client.kex, &server.kex, method)?;
     let (c, s) = (&client.host_key, &server.host_key);
     let host_key = by.first("host key algorithm", c, s, SigAlg::from_name)?;
-    let c2s = by.protection(Way::to_server(client), Way::to_server(server))?;
-    let s2c = by.protection(Way::to_client(client), Way::to_client(server))?;
+    let c2s = by.cover(Way::to_server(client), Way::to_server(server))?;
+    let s2c = by.cover(Way::to_client(client), Way::to_client(server))?;
     Ok(Negotiated { kex, method, host_key, c2s, s2c })
 }
 
@@ -97,14 +97,46 @@ impl Chooser {
         })
     }
 
-    fn protection(&self, client: Way<'_>, server: Way<'_>) -> Result<Protection, Mismatch> {
+    /// The first common name itself, which must be known: what the peer chooses, too.
+    fn very_first<T>(
+        &self,
+        what: &'static str,
+        client: &Names,
+        server: &Names,
+        known: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, Mismatch> {
+        let first: Names = client.iter().filter(|name| server.contains(name)).take(1).collect();
+        let theirs = if self.role == Role::Client { server } else { client };
+        let offered = || theirs.as_str().to_owned();
+        first.iter().next().and_then(known).ok_or_else(|| Mismatch {
+            what,
+            who: self.role.peer(),
+            offered: offered(),
+        })
+    }
+
+    fn cover(&self, client: Way<'_>, server: Way<'_>) -> Result<Cover, Mismatch> {
         let none = |name: &str| (name == "none").then_some(());
         self.first("compression", client.compression, server.compression, none)?;
+        #[cfg(feature = "none")]
+        if self.very_first("cipher", client.ciphers, server.ciphers, none).is_ok() {
+            return self.very_first("MAC", client.macs, server.macs, alone);
+        }
         let cipher = self.first("cipher", client.ciphers, server.ciphers, Cipher::from_name)?;
-        let mac = || self.first("MAC", client.macs, server.macs, Mac::from_name);
+        let mac = || self.very_first("MAC", client.macs, server.macs, Mac::from_name);
         let mac = if cipher.is_aead() { None } else { Some(mac()?) };
         let mismatch = || Mismatch { what: "MAC", who: self.role.peer(), offered: String::new() };
-        Protection::new(cipher, mac).ok_or_else(mismatch)
+        Protection::new(cipher, mac).map(Cover::Sealed).ok_or_else(mismatch)
+    }
+}
+
+/// N2: with the NONE cipher a MAC that may stand alone, or the NONE MAC. `none` is in a list of
+/// ours only where policy has put it there.
+#[cfg(feature = "none")]
+fn alone(name: &str) -> Option<Cover> {
+    match name {
+        "none" => Some(Cover::Bare),
+        name => crypt::ClearMac::new(Mac::from_name(name)?).map(Cover::Authenticated),
     }
 }
 
@@ -149,7 +181,8 @@ mod tests {
         );
         let got = negotiate(Role::Client, &client, &server).unwrap();
         assert_eq!((got.kex, got.host_key), ("curve25519-sha256", SigAlg::RsaSha256));
-        assert_eq!(Some(got.c2s), Protection::new(Cipher::Aes128Ctr, Some(Mac::HmacSha256)));
+        let want = Protection::new(Cipher::Aes128Ctr, Some(Mac::HmacSha256));
+        assert_eq!(got.c2s.protection(), want);
         assert_eq!(got.s2c, got.c2s);
     }
 
@@ -159,7 +192,7 @@ mod tests {
         let (client, server) =
             (suite("aes128-gcm@openssh.com", "x"), suite("aes128-gcm@openssh.com", "y"));
         let got = negotiate(Role::Server, &client, &server).unwrap();
-        assert_eq!(got.c2s.mac(), None);
+        assert_eq!(got.c2s.mac_name(), None);
     }
 
     /// B9: and any other cipher is not used without one.
@@ -178,8 +211,11 @@ mod tests {
         client.lists.ciphers.s2c = names("aes256-ctr");
         let server = suite("aes256-ctr,aes128-gcm@openssh.com", "hmac-sha2-512");
         let got = negotiate(Role::Client, &client, &server).unwrap();
-        assert_eq!(got.c2s.cipher(), Cipher::Aes128Gcm);
-        assert_eq!((got.s2c.cipher(), got.s2c.mac()), (Cipher::Aes256Ctr, Some(Mac::HmacSha512)));
+        assert_eq!(got.c2s.cipher_name(), "aes128-gcm@openssh.com");
+        assert_eq!(
+            (got.s2c.cipher_name(), got.s2c.mac_name()),
+            ("aes256-ctr", Some("hmac-sha2-512"))
+        );
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! What the machines ask their caller to do, in order, and what they let it know.
 
 use crate::Event;
-use crypt::KeyMaterial;
-use crypt::Protection;
+use crypt::{Cover, KeyMaterial};
 
 /// Filled by every call into a machine; the caller empties it.
 #[derive(Debug, Default)]
@@ -48,8 +47,8 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct NewKeys {
     /// Cipher and integrity as one value.
-    pub protection: Protection,
-    /// IV, key and MAC key of the lengths that `protection` wants.
+    pub cover: Cover,
+    /// IV, key and MAC key of the lengths that `cover` wants.
     pub material: KeyMaterial,
     /// Strict key exchange: the sequence number of this direction starts again at 0.
     pub reset_seq: bool,

@@ -209,10 +209,10 @@ impl Pair {
             assert_eq!(sealing.seal.len(), opening.open.len());
             for (seal, open) in sealing.seal.iter().zip(&opening.open) {
                 assert!(seal.material == open.material, "different keys");
-                assert_eq!(seal.protection, open.protection);
+                assert_eq!(seal.cover, open.cover);
                 assert_eq!(seal.reset_seq, open.reset_seq);
-                assert_eq!(seal.material.key.len(), seal.protection.key_len());
-                assert_eq!(seal.material.mac.len(), seal.protection.mac_key_len());
+                assert_eq!(seal.material.key.len(), seal.cover.key_len());
+                assert_eq!(seal.material.mac.len(), seal.cover.mac_key_len());
             }
         }
         assert_eq!(self.client.t.session_id(), self.server.t.session_id());

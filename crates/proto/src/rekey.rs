@@ -3,7 +3,7 @@
 //! The data plane counts what passes under a key and asks [`RekeyLimit::is_due`] once per batch,
 //! for each direction; when it is, somebody calls `Transport::rekey`.
 
-use crypt::{Cipher, Protection};
+use crypt::{Cipher, Cover};
 use std::time::Duration;
 
 /// Packets under one key. RFC 4344 section 3.1: "SHOULD NOT send more than 2**32 packets before
@@ -35,15 +35,15 @@ pub struct Used {
 }
 
 impl RekeyLimit {
-    /// Bytes after which the key of `protection` is to be replaced.
-    pub fn bytes_for(&self, protection: Protection) -> u64 {
-        let most = max_bytes(protection.cipher());
+    /// Bytes after which the key of `cover` is to be replaced: a MAC alone has no limit.
+    pub fn bytes_for(&self, cover: Cover) -> u64 {
+        let most = cover.protection().map_or(u64::MAX, |p| max_bytes(p.cipher()));
         self.bytes.map_or(most, |wanted| wanted.min(most))
     }
 
     /// Whether it is time.
-    pub fn is_due(&self, protection: Protection, used: Used) -> bool {
-        used.bytes >= self.bytes_for(protection)
+    pub fn is_due(&self, cover: Cover, used: Used) -> bool {
+        used.bytes >= self.bytes_for(cover)
             || used.packets >= MAX_PACKETS
             || self.time.is_some_and(|most| used.age >= most)
     }
@@ -59,8 +59,8 @@ fn max_bytes(cipher: Cipher) -> u64 {
 mod tests {
     use super::*;
 
-    fn aead(cipher: Cipher) -> Protection {
-        Protection::new(cipher, None).unwrap()
+    fn aead(cipher: Cipher) -> Cover {
+        crypt::Protection::new(cipher, None).unwrap().into()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! `name=value` in the log and, with TransferLog, the same as a line of JSON in a file.
 
 use crate::endpoint::Endpoints;
-use crypt::Protection;
+use crypt::Cover;
 use engine::Figures;
 use engine::figures::limits;
 use proto::negotiate::Negotiated;
@@ -60,11 +60,11 @@ impl Record {
         self.text("client", guest.client);
         let Some(negotiated) = &guest.negotiated else { return };
         self.text("kex", negotiated.kex);
-        for (cipher, mac, protection) in
+        for (cipher, mac, cover) in
             [("cipher_in", "mac_in", negotiated.c2s), ("cipher_out", "mac_out", negotiated.s2c)]
         {
-            self.text(cipher, flagged(protection.cipher().name()));
-            self.text(mac, mac_name(protection));
+            self.text(cipher, flagged(cover.cipher_name()));
+            self.text(mac, mac_name(cover));
         }
     }
 
@@ -152,13 +152,9 @@ fn flagged(name: &str) -> String {
     if name == "none" { "NONE".to_owned() } else { name.to_owned() }
 }
 
-/// AEAD ciphers have no MAC beside them; any other that has none has no integrity either.
-fn mac_name(protection: Protection) -> String {
-    match protection.mac() {
-        Some(mac) => flagged(mac.name()),
-        None if protection.cipher().is_aead() => "aead".to_owned(),
-        None => "NONE".to_owned(),
-    }
+/// AEAD ciphers have no MAC beside them.
+fn mac_name(cover: Cover) -> String {
+    cover.mac_name().map_or_else(|| "aead".to_owned(), flagged)
 }
 
 /// RFC 3339, in UTC and whole seconds.
@@ -222,7 +218,7 @@ mod tests {
     #[test]
     fn what_protects_nothing_is_flagged() {
         assert_eq!(flagged("none"), "NONE");
-        let names: Vec<_> = Protection::all().map(mac_name).collect();
+        let names: Vec<_> = Cover::all().map(mac_name).collect();
         assert!(names.contains(&"aead".to_owned()), "{names:?}");
         assert!(names.contains(&"hmac-sha2-256-etm@openssh.com".to_owned()), "{names:?}");
     }

@@ -200,13 +200,6 @@ impl Path {
     }
 }
 
-/// Whether packets under `protection` can be read by whoever sees them.
-pub(crate) fn is_clear(protection: crypt::Protection) -> bool {
-    // Every cipher there is encrypts.
-    let _ = protection;
-    false
-}
-
 /// Bytes per second; 0 over no time.
 pub(crate) fn per_second(bytes: u64, time: Duration) -> u64 {
     let nanos = time.as_nanos();

@@ -5,7 +5,7 @@
 
 use super::{Flush, Ticket, Tx, Wire};
 use crate::sync::{Arc, Lock, Signal};
-use crypt::{Cipher, Direction, Hash, KeyMaterial, Mac, Protection};
+use crypt::{Cipher, Cover, Direction, Hash, KeyMaterial, Mac, Protection};
 use packet::layout::MAX_PACKET;
 use packet::{Batch, Inbound, OpenKey};
 use proto::NewKeys;
@@ -60,21 +60,23 @@ impl Wire for Moody {
 
 type Sending = Arc<Tx<Moody>>;
 
-fn material(protection: Protection, exchange: u8) -> KeyMaterial {
+fn material(cover: Cover, exchange: u8) -> KeyMaterial {
     let direction = Direction::ClientToServer;
-    KeyMaterial::derive(Hash::Sha256, b"\0\0\0\x01k", &[exchange], b"id", direction, protection)
+    KeyMaterial::derive(Hash::Sha256, b"\0\0\0\x01k", &[exchange], b"id", direction, cover)
 }
 
-fn new_keys(protection: Protection, exchange: u8) -> NewKeys {
-    NewKeys { protection, material: material(protection, exchange), reset_seq: true }
+fn new_keys(cover: Cover, exchange: u8) -> NewKeys {
+    NewKeys { cover, material: material(cover, exchange), reset_seq: true }
 }
 
 /// A connection whose first key exchange is over, as sources find it.
-fn connected(protection: Protection) -> Sending {
+fn connected(cover: Cover) -> Sending {
     let tx = Arc::new(Tx::new(Arc::new(Moody::default()), Default::default()));
     tx.message(&[msg::KEXINIT]).unwrap();
     tx.message(&[msg::NEWKEYS]).unwrap();
-    tx.rekey(&new_keys(protection, 1)).unwrap();
+    // Clear text follows sealed packets only (N8).
+    tx.rekey(&new_keys(covers()[0], 1)).unwrap();
+    tx.rekey(&new_keys(cover, 1)).unwrap();
     tx
 }
 
@@ -122,20 +124,20 @@ fn answers(tx: &Sending) {
 }
 
 /// The second key exchange, as the state machine's effects have it.
-fn exchange(tx: &Sending, protection: Protection) {
+fn exchange(tx: &Sending, cover: Cover) {
     tx.fence();
     tx.message(&[msg::KEXINIT]).unwrap();
     tx.flush(Flush::Now).unwrap();
     tx.message(&[KEX]).unwrap();
     tx.flush(Flush::Now).unwrap();
     tx.message(&[msg::NEWKEYS]).unwrap();
-    tx.rekey(&new_keys(protection, 2)).unwrap();
+    tx.rekey(&new_keys(cover, 2)).unwrap();
     tx.flush(Flush::Now).unwrap();
 }
 
 /// What a peer gets out of `wire`: every packet opens under the number that follows, and under
 /// the key that NEWKEYS says.
-fn received(protection: Protection, mut wire: &mut [u8]) -> Vec<Vec<u8>> {
+fn received(cover: Cover, mut wire: &mut [u8]) -> Vec<Vec<u8>> {
     let mut inbound = Inbound::new(MAX_PACKET);
     let mut exchanges = 0;
     let mut messages = Vec::new();
@@ -143,8 +145,8 @@ fn received(protection: Protection, mut wire: &mut [u8]) -> Vec<Vec<u8>> {
         let message = wire[opened.payload].to_vec();
         if message == [msg::NEWKEYS] {
             exchanges += 1;
-            let keys = material(protection, exchanges);
-            inbound.rekey(OpenKey::new(protection, &keys).unwrap(), true);
+            let keys = material(cover, exchanges);
+            inbound.rekey(OpenKey::new(cover, &keys).unwrap(), true);
         }
         messages.push(message);
         wire = &mut wire[opened.total..];
@@ -154,9 +156,9 @@ fn received(protection: Protection, mut wire: &mut [u8]) -> Vec<Vec<u8>> {
 }
 
 /// Bytes of all messages of a run on the wire, in whatever order.
-fn expected_bytes(protection: Protection) -> usize {
+fn expected_bytes(cover: Cover) -> usize {
     let plain = packet::Layout::PLAIN;
-    let layout = packet::Layout::of(protection);
+    let layout = packet::Layout::of(cover);
     let bulk = usize::from(SOURCES * BATCHES * PACKETS) * layout.packet(9 + DATA);
     let answers = usize::from(MESSAGES) * layout.packet(2);
     2 * plain.packet(1) + bulk + answers + 3 * layout.packet(1)
@@ -178,8 +180,8 @@ fn check(messages: &[Vec<u8>]) {
 }
 
 /// One connection under one schedule. Shuttle itself fails the run when nobody can go on.
-fn run(protection: Protection, workers: usize) {
-    let tx = connected(protection);
+fn run(cover: Cover, workers: usize) {
+    let tx = connected(cover);
     if thread_rng().gen_bool(0.5) {
         // As on a slow path that channels share: one batch is in the queue, the others in line.
         tx.set_quantum(1);
@@ -213,11 +215,11 @@ fn run(protection: Protection, workers: usize) {
     }
     drop(jobs);
     start(Box::new(answers));
-    start(Box::new(move |tx| exchange(tx, protection)));
+    start(Box::new(move |tx| exchange(tx, cover)));
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     // Nobody will flush any more: what has not arrived by itself never does.
-    let mut bytes = tx.wire.wait_for(expected_bytes(protection));
-    check(&received(protection, &mut bytes));
+    let mut bytes = tx.wire.wait_for(expected_bytes(cover));
+    check(&received(cover, &mut bytes));
     tx.shut(io::ErrorKind::NotConnected);
     writer.join().unwrap();
 }
@@ -235,26 +237,29 @@ fn explore_all(f: impl Fn() + Send + Sync + Clone + 'static) {
     explore(PctScheduler::new(3, SCHEDULES), f);
 }
 
-/// One whose numbers are the sequence and the blocks, one whose number is the packets'.
-fn protections() -> [Protection; 2] {
+/// One whose numbers are the sequence and the blocks, one whose number is the packets', and one
+/// without a cipher.
+fn covers() -> Vec<Cover> {
     let ctr = Protection::new(Cipher::Aes128Ctr, Some(Mac::HmacSha256));
-    [ctr.unwrap(), Protection::new(Cipher::Aes128Gcm, None).unwrap()]
+    let sealed = [ctr, Protection::new(Cipher::Aes128Gcm, None)].into_iter().flatten();
+    let clear = Cover::all().filter(|cover| cover.is_clear() && cover.is_authenticated());
+    sealed.map(Cover::Sealed).chain(clear.take(1)).collect()
 }
 
 /// P1, P3, P4: whatever the schedule, numbers on the wire have no gap, and the change of keys
 /// stands exactly at NEWKEYS. No wake-up is lost: everything arrives.
 #[test]
 fn p1_p3_p4_folded_sources_keep_order_and_keys_under_any_schedule() {
-    for protection in protections() {
-        explore_all(move || run(protection, 0));
+    for cover in covers() {
+        explore_all(move || run(cover, 0));
     }
 }
 
 /// The same with workers that finish in any order.
 #[test]
 fn p1_p3_p4_workers_keep_order_and_keys_under_any_schedule() {
-    for protection in protections() {
-        explore_all(move || run(protection, 2));
+    for cover in covers() {
+        explore_all(move || run(cover, 2));
     }
 }
 
@@ -262,7 +267,7 @@ fn p1_p3_p4_workers_keep_order_and_keys_under_any_schedule() {
 #[test]
 fn whoever_waits_returns_when_the_connection_ends() {
     explore_all(|| {
-        let tx = connected(protections()[1]);
+        let tx = connected(covers()[1]);
         tx.fence();
         let mut threads = Vec::new();
         for id in 0..SOURCES {

@@ -21,6 +21,8 @@ enum Effect {
     /// Without effect here; refused as anything unknown is.
     Refuse,
     NoMoreSessions,
+    #[cfg(feature = "none")]
+    NoneSwitch,
 }
 
 /// Name, who acts on it, what it does. What has no row and no caller that answers it is refused.
@@ -32,6 +34,8 @@ const ROWS: &[(&str, Role, Effect)] = &[
     ("keepalive@openssh.com", Role::Server, Effect::Refuse),
     // OpenSSH PROTOCOL section 2.2.
     ("no-more-sessions@openssh.com", Role::Server, Effect::NoMoreSessions),
+    #[cfg(feature = "none")]
+    (super::NONE_SWITCH, Role::Server, Effect::NoneSwitch),
 ];
 
 /// A reply that has not been sent.
@@ -51,6 +55,8 @@ impl Channels {
     ) -> Result<(), Error> {
         let name = r.text("global request")?;
         let want_reply = r.bool("want reply")?;
+        #[cfg(feature = "none")]
+        self.check_global(name)?;
         if want_reply && self.due.len() >= MOST_DUE {
             return Err(misbehaved("peer sent too many global requests without waiting"));
         }
@@ -59,7 +65,7 @@ impl Channels {
             draft.event(Event::GlobalRequest { name, data, want_reply });
             Due::ByCaller
         } else {
-            Due::Ready(self.take_effect(name))
+            Due::Ready(self.take_effect(name, r.rest()))
         };
         if want_reply {
             self.due.push_back(due);
@@ -69,7 +75,8 @@ impl Channels {
     }
 
     /// What a row says; the number of the reply.
-    fn take_effect(&mut self, name: &str) -> u8 {
+    #[cfg_attr(not(feature = "none"), allow(unused_variables, reason = "no other row reads it"))]
+    fn take_effect(&mut self, name: &str, data: &[u8]) -> u8 {
         let row = ROWS.iter().find(|(known, role, _)| *known == name && *role == self.role);
         match row.map_or(Effect::Refuse, |(_, _, effect)| *effect) {
             Effect::Refuse => msg::REQUEST_FAILURE,
@@ -77,6 +84,10 @@ impl Channels {
                 self.no_more_sessions = true;
                 msg::REQUEST_SUCCESS
             }
+            #[cfg(feature = "none")]
+            Effect::NoneSwitch if self.announced(data) => msg::REQUEST_SUCCESS,
+            #[cfg(feature = "none")]
+            Effect::NoneSwitch => msg::REQUEST_FAILURE,
         }
     }
 
@@ -105,6 +116,10 @@ impl Channels {
     /// nobody waits for is dropped.
     pub(super) fn global_reply(&mut self, ok: bool, data: &[u8], draft: &mut Draft) {
         if let Some(name) = self.asked.pop_front() {
+            #[cfg(feature = "none")]
+            if name == super::NONE_SWITCH {
+                return self.confirmed_switch(ok);
+            }
             draft.event(Event::GlobalReply { name, ok, data: data.to_vec() });
         }
     }

@@ -41,6 +41,8 @@ impl Channels {
     /// CHANNEL_OPEN: refused here, or entered and left to the caller.
     fn open(&mut self, r: &mut Reader<'_>, draft: &mut Draft) -> Result<(), Error> {
         let open = m::Open::read(r)?;
+        #[cfg(feature = "none")]
+        self.check_open(open.kind)?;
         if open.kind == "session" && self.no_more_sessions {
             return Err(misbehaved("peer opened a session after it promised to open no more"));
         }
@@ -149,6 +151,8 @@ impl Channels {
         let recipient = r.u32("recipient channel")?;
         let name = r.text("channel request")?;
         let want_reply = r.bool("want reply")?;
+        #[cfg(feature = "none")]
+        self.check_request(name)?;
         let role = self.role;
         let channel = self.receiving(recipient, Step::Talk)?;
         let request = Request::read(role, name, r)?;

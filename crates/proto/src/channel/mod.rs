@@ -5,6 +5,7 @@
 //! msg       messages that open a channel, and the short ones
 //! request   channel requests, a row each
 //! global    global requests, a row each
+//! clear     what does not go with data in clear text (N3)
 //! input     what the peer sends                      -> events, automatic replies
 //! output    what our caller wants                    -> messages
 //! ```
@@ -13,6 +14,8 @@
 //! when both have sent CLOSE. Local numbers are not used again, so a late call for a channel that
 //! is gone does nothing.
 
+#[cfg(feature = "none")]
+mod clear;
 mod global;
 mod half;
 mod input;
@@ -22,6 +25,8 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "none")]
+pub use clear::NONE_SWITCH;
 pub use half::{Half, Step};
 pub use msg::OpenReason;
 pub use request::{Request, TermSize};
@@ -138,6 +143,8 @@ pub(crate) struct Channels {
     due: VecDeque<global::Due>,
     /// The peer promised to open no more sessions (OpenSSH PROTOCOL section 2.2).
     no_more_sessions: bool,
+    #[cfg(feature = "none")]
+    restraint: clear::Restraint,
 }
 
 impl Channels {
@@ -150,6 +157,8 @@ impl Channels {
             asked: VecDeque::new(),
             due: VecDeque::new(),
             no_more_sessions: false,
+            #[cfg(feature = "none")]
+            restraint: clear::Restraint::default(),
         }
     }
 

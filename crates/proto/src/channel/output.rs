@@ -14,6 +14,10 @@ impl Channels {
         max_packet: u32,
         draft: &mut Draft,
     ) -> Option<LocalId> {
+        #[cfg(feature = "none")]
+        if !self.may_open() {
+            return None;
+        }
         let id = self.enter(Channel::new(Stage::Opening, 0, window))?;
         draft.send(m::Open { kind: "session", sender: id.0, window, max_packet }.write());
         Some(id)
@@ -47,6 +51,10 @@ impl Channels {
         want_reply: bool,
         draft: &mut Draft,
     ) {
+        #[cfg(feature = "none")]
+        if !self.may_request(request.name()) {
+            return;
+        }
         if let Some(channel) = self.sending(id, Step::Talk) {
             channel.awaited = channel.awaited.saturating_add(u32::from(want_reply));
             draft.send(request.write(channel.remote, want_reply));

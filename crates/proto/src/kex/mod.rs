@@ -16,7 +16,7 @@ use crate::kexinit::KexInit;
 use crate::negotiate::{Negotiated, guess_is_right, negotiate};
 use crate::{Error, Ident, NewKeys, Role};
 use crypt::kex::SharedSecret;
-use crypt::{Direction, KeyMaterial, Protection};
+use crypt::{Cover, Direction, KeyMaterial};
 use transcript::Transcript;
 
 /// What an exchange needs to know of its connection.
@@ -87,11 +87,11 @@ fn computed(
     secret: &SharedSecret,
 ) -> Computed {
     let session_id = c.session_id.unwrap_or(hash).to_vec();
-    let keys = |direction, protection: Protection| {
+    let keys = |direction, cover: Cover| {
         let encoded = secret.encoded();
         let of = negotiated.method.hash();
-        let material = KeyMaterial::derive(of, encoded, hash, &session_id, direction, protection);
-        Box::new(NewKeys { protection, material, reset_seq: c.strict })
+        let material = KeyMaterial::derive(of, encoded, hash, &session_id, direction, cover);
+        Box::new(NewKeys { cover, material, reset_seq: c.strict })
     };
     let c2s = keys(Direction::ClientToServer, negotiated.c2s);
     let s2c = keys(Direction::ServerToClient, negotiated.s2c);

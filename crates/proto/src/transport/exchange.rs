@@ -23,7 +23,8 @@ impl Transport {
         let method = kex.first().and_then(|name| Method::from_name(name)).filter(|_| guess);
         let guess = method.map(client::Share::new).transpose()?;
         let (cfg, first, follows) = (&self.cfg, self.settled.is_none(), guess.is_some());
-        let offer = Offer { role, cfg, kex: &kex, host_key: &host_key, first, follows };
+        let clear = self.clear_offer();
+        let offer = Offer { role, cfg, kex: &kex, host_key: &host_key, first, follows, clear };
         let ours = offer.kexinit();
 
         self.fenced = true;
@@ -79,6 +80,7 @@ impl Transport {
                 out.event(Event::Exchanged { first: !self.opened });
                 self.opened = true;
                 self.stage = Stage::Idle;
+                self.tell_of_clear(out);
                 Ok(())
             }
             _ => Err(Error::Local("no exchange is running".to_owned())),
@@ -88,6 +90,9 @@ impl Transport {
     /// The peer's KEXINIT, as an answer to ours or of its own accord.
     fn kexinit(&mut self, seq: u32, payload: &[u8], out: &mut Outbox) -> Result<(), Error> {
         let theirs = KexInit::parse(payload)?;
+        if matches!(self.stage, Stage::Idle) {
+            self.check_may_exchange()?;
+        }
         if matches!(self.stage, Stage::Idle) {
             // Its KEXINIT is known: there is nothing to guess.
             self.offer(false, out)?;
@@ -118,6 +123,7 @@ impl Transport {
             }
             _ => return Err(Error::Local("no KEXINIT of ours is out".to_owned())),
         };
+        self.agree_on_clear(&negotiated)?;
         self.stage = stage;
         self.can_guess = firsts.are_of(&negotiated);
         self.negotiated = Some(negotiated);

@@ -10,12 +10,14 @@
 //! before the next. After an error the machine is dead: nothing is handled, nothing leaves but
 //! the DISCONNECT of [`Transport::fail`].
 
+mod clear;
 mod exchange;
 mod generic;
 mod held;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use clear::ClearOffer;
 pub use held::{MAX_BEFORE_LOGIN, MAX_IN_SESSION};
 
 use crate::config::{HostKeys, HostTrust, KexConfig};
@@ -24,6 +26,7 @@ use crate::kex::{ExpectNewKeys, client, server};
 use crate::negotiate::Negotiated;
 use crate::table::{self, Phase, Role, Verdict};
 use crate::{Error, Ident, Misbehaved, Outbox, Peer};
+use clear::Clear;
 use held::Held;
 use keys::{PublicKey, SigAlg};
 use std::sync::Arc;
@@ -100,6 +103,7 @@ pub struct Transport {
     pings: u32,
     /// The peer's first message is in.
     any_handled: bool,
+    clear: Clear,
 }
 
 impl Transport {
@@ -133,6 +137,7 @@ impl Transport {
             ext_info_place: Place::default(),
             pings: 0,
             any_handled: false,
+            clear: Clear::default(),
         }
     }
 
@@ -177,7 +182,7 @@ impl Transport {
             Verdict::Kex => self.exchange(seq, number, payload, out)?,
             Verdict::WrongGuess => self.ignore_guess(),
             Verdict::Upper => return Ok(Handled::Upper),
-            Verdict::Drop => {}
+            Verdict::Drop => self.check_no_login()?,
             Verdict::Unknown => out.send(Writer::message(msg::UNIMPLEMENTED).u32(seq).take()),
             Verdict::Forbidden => return Err(Misbehaved::Unexpected { number, phase }.into()),
         }
@@ -206,7 +211,7 @@ impl Transport {
     /// answers an early one with UNIMPLEMENTED, and both sides would wait for ever. A peer's
     /// early one is taken.
     pub fn rekey(&mut self, out: &mut Outbox) -> Result<(), Error> {
-        if matches!(self.stage, Stage::Idle) && self.logged_in {
+        if matches!(self.stage, Stage::Idle) && self.logged_in && self.may_exchange() {
             self.offer(self.can_guess, out)?;
         }
         Ok(())

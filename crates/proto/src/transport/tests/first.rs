@@ -47,7 +47,7 @@ fn every_protection_can_be_negotiated() {
         };
         let pair = Pair::connected_by(cfg(), cfg());
         let got = pair.client.t.negotiated().unwrap();
-        assert_eq!((got.c2s, got.s2c), (protection, protection));
+        assert_eq!((got.c2s, got.s2c), (protection.into(), protection.into()));
     }
 }
 

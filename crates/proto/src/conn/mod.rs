@@ -4,6 +4,15 @@
 //! [`Connection::handle`], its own wishes into the other methods. Data of routed channels never
 //! comes here.
 
+#[cfg(feature = "none")]
+mod none;
+#[cfg(test)]
+#[cfg(feature = "none")]
+mod tests;
+
+#[cfg(feature = "none")]
+pub use none::NoSwitch;
+
 use crate::auth::Authenticated;
 use crate::channel::{Channels, Half, Limits, LocalId, OpenReason, Request};
 use crate::draft::Draft;
@@ -18,14 +27,25 @@ pub struct Connection {
     transport: Transport,
     channels: Channels,
     draft: Draft,
+    #[cfg(feature = "none")]
+    switch: none::Switch,
 }
 
 impl Connection {
     /// Takes over after login.
     pub fn new(login: Authenticated, limits: Limits) -> Self {
-        let transport = login.into_transport();
+        Self::over(login.into_transport(), limits)
+    }
+
+    fn over(transport: Transport, limits: Limits) -> Self {
         let channels = Channels::new(transport.role(), limits);
-        Self { transport, channels, draft: Draft::default() }
+        Self {
+            transport,
+            channels,
+            draft: Draft::default(),
+            #[cfg(feature = "none")]
+            switch: none::Switch::default(),
+        }
     }
 
     /// One received message; `seq` is the sequence number of its packet. After an error the
@@ -37,13 +57,15 @@ impl Connection {
     }
 
     fn advance(&mut self, seq: u32, payload: &[u8], out: &mut Outbox) -> Result<(), Error> {
-        match self.transport.handle(seq, payload, out)? {
-            Handled::Done => Ok(()),
-            Handled::Upper => {
-                self.channels.handle(payload, &mut self.draft)?;
-                self.leave(out)
-            }
+        #[cfg(feature = "none")]
+        self.look_at_channels();
+        if self.transport.handle(seq, payload, out)? == Handled::Upper {
+            self.channels.handle(payload, &mut self.draft)?;
+            self.leave(out)?;
         }
+        #[cfg(feature = "none")]
+        self.go_on_switching(out)?;
+        Ok(())
     }
 
     /// Asks for a session; [`Event::Opened`](crate::Event::Opened) or `OpenFailed` answers.
@@ -153,6 +175,8 @@ impl Connection {
 
     /// Starts a key exchange, unless one is running.
     pub fn rekey(&mut self, out: &mut Outbox) -> Result<(), Error> {
+        #[cfg(feature = "none")]
+        self.look_at_channels();
         self.transport.rekey(out)
     }
 
