@@ -28,7 +28,7 @@ demo: setup
 test: setup
 	$(CARGO) build --profile $(PROFILE) --workspace --bins
 	LONGHAUL_BIN_DIR=target/$(BIN_DIR) $(CARGO) test --profile $(PROFILE) --workspace --no-fail-fast
-	$(CARGO) test --profile $(PROFILE) --package engine --features shuttle --lib schedules
+	$(CARGO) test --profile $(PROFILE) --package engine --features shuttle,none --lib schedules
 	$(CARGO) test $(FUZZ)
 
 bench: setup
@@ -46,6 +46,7 @@ figures: setup
 check: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --package client --package server --no-default-features -- -D warnings
 	$(CARGO) fmt --manifest-path dev/fuzz/Cargo.toml --check
 	$(CARGO) clippy $(FUZZ) --all-targets -- -D warnings
 	$(CARGO) xtask all

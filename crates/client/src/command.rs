@@ -1,6 +1,7 @@
 //! The remote command on its session channel (RFC 4254 section 6): our standard streams are its
 //! own, and its exit status is ours.
 
+use crate::clear::{self, Wish};
 use anyhow::{Context, Error, Result, anyhow};
 use engine::{Fd, Flow, Port, Program, Session, Sink, Source, SourceEnd, Stream};
 use login::Log;
@@ -31,6 +32,7 @@ pub(crate) struct Command<'a> {
     log: &'a Log,
     request: Request,
     variables: Vec<Request>,
+    clear: Option<Wish>,
     streams: Option<Streams>,
     /// The peer knows `eow@openssh.com`.
     hears_end_of_write: bool,
@@ -70,12 +72,14 @@ impl<'a> Command<'a> {
         variables: Vec<Request>,
         stdin_null: bool,
         hears_end_of_write: bool,
+        clear: Option<Wish>,
     ) -> Result<Self> {
         let streams = Streams::open(stdin_null).context("standard streams")?;
         Ok(Self {
             log,
             request,
             variables,
+            clear,
             streams: Some(streams),
             hears_end_of_write,
             outcome: Outcome::Unknown,
@@ -97,6 +101,10 @@ impl<'a> Command<'a> {
             }
             connection.request(id, &self.request, true, out)
         })?;
+        if let Some(wish) = self.clear {
+            // What was said so far, command and environment, leaves encrypted.
+            clear::ask(wish, port, self.log)?;
+        }
         let Some(Streams { stdin, stdout, stderr }) = self.streams.take() else { return Ok(()) };
         port.attach(id, Stream::Data, Sink::fd(stdout));
         port.attach(id, Stream::Stderr, Sink::fd(stderr));
@@ -145,6 +153,9 @@ impl Program for Command<'_> {
                 if let Some(granted) = login::receive_buffer_granted(&event) {
                     self.log.debug(1, format_args!("{granted}"));
                 }
+            }
+            Event::Uncovered { .. } | Event::StillSealed { .. } => {
+                clear::tell(&event, self.clear, self.log);
             }
             Event::ExitStatus { status, .. } => self.outcome = Outcome::Exited(status),
             Event::ExitSignal { name, .. } => {

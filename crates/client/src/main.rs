@@ -3,10 +3,12 @@
 //! ```text
 //! args      the command line
 //! run       configuration, login, session, exit code
+//! clear     the NONE cipher, for who asks for it
 //! command   what happens on the session's channel
 //! ```
 
 mod args;
+mod clear;
 mod command;
 mod run;
 

@@ -1,6 +1,7 @@
 //! From the command line to the exit code.
 
 use crate::args::Args;
+use crate::clear;
 use crate::command::{Command, Outcome};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use conf::{Client, Level, LogLevel, Supported};
@@ -72,6 +73,7 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
         variables(conf),
         conf.stdin_null,
         hears_end_of_write,
+        clear::wish(conf, args.command.is_some(), log),
     )?;
     let Started { session, rx, rule, proxy: _proxy } = logged_in.start(conf, command)?;
     session.open_session(rule)?;

@@ -84,7 +84,11 @@ fn supported_row<T>(out: &mut String, row: &Row<T>, default: &mut T) {
         ("", false) => "not set",
         (values, _) => values,
     };
-    let adds = if row.merge == Merge::First { "" } else { "*adds* " };
+    let adds = match (row.merge, row.only_given) {
+        (Merge::First, false) => "",
+        (Merge::First, true) => "*command line only* ",
+        (Merge::Add | Merge::AddOrOverride, _) => "*adds* ",
+    };
     let (name, help) = (row.name, row.help);
     _ = writeln!(out, "| {name} | {adds}{syntax} | {values} | {help} |");
 }

@@ -28,18 +28,29 @@ pub(crate) struct Row<T> {
     pub(crate) merge: Merge,
     /// One sentence for the manual.
     pub(crate) help: &'static str,
+    /// Files cannot give it.
+    pub(crate) only_given: bool,
     pub(crate) field: Reach<T>,
 }
 
 impl<T> Row<T> {
     /// A keyword whose first value wins.
     pub(crate) const fn new(name: &'static str, field: Reach<T>, help: &'static str) -> Self {
-        Self { name, merge: Merge::First, help, field }
+        Self { name, merge: Merge::First, help, only_given: false, field }
+    }
+
+    /// A keyword that counts on the command line only; in a file it is passed over.
+    pub(crate) const fn only_given(
+        name: &'static str,
+        field: Reach<T>,
+        help: &'static str,
+    ) -> Self {
+        Self { name, merge: Merge::First, help, only_given: true, field }
     }
 
     /// A keyword whose values add up.
     pub(crate) const fn adding(name: &'static str, field: Reach<T>, help: &'static str) -> Self {
-        Self { name, merge: Merge::Add, help, field }
+        Self { name, merge: Merge::Add, help, only_given: false, field }
     }
 
     /// A keyword whose values add up, those of the command line replacing those of files.
@@ -48,7 +59,7 @@ impl<T> Row<T> {
         field: Reach<T>,
         help: &'static str,
     ) -> Self {
-        Self { name, merge: Merge::AddOrOverride, help, field }
+        Self { name, merge: Merge::AddOrOverride, help, only_given: false, field }
     }
 }
 
@@ -160,7 +171,13 @@ impl<'a, T: Clone> Resolver<'a, T> {
 
     fn set(&mut self, row: &Row<T>, setting: &Setting, active: bool) -> Result<(), Error> {
         let wrong = |why| Error::Line(setting.origin.clone(), format!("{}: {why}", row.name));
-        let counts = active && !self.is_taken(row.name, row.merge, &setting.origin);
+        let foreign = row.only_given && setting.origin != Origin::CommandLine;
+        if foreign && active {
+            let Setting { origin, keyword, .. } = setting;
+            let text = format!("{origin}: {keyword} counts on the command line only, ignored");
+            self.notices.push(Notice { level: Level::Warning, text });
+        }
+        let counts = active && !foreign && !self.is_taken(row.name, row.merge, &setting.origin);
         let target = if counts { &mut self.config } else { &mut self.scratch };
         let input = Input { args: &setting.args, supported: self.supported };
         let field = (row.field)(target);

@@ -232,6 +232,13 @@ impl Program for Channels {
             Event::GlobalRequest { name, data, want_reply } => {
                 requests::answer(port, &self.served.config, &name, &data, want_reply)?;
             }
+            Event::Uncovered { cover } => {
+                let Served { account, ends, log, .. } = &self.served;
+                let (user, mac) = (&account.name, cover.mac_name().unwrap_or("none"));
+                log.info(format_args!(
+                    "NONE cipher for user {user} from {ends}: data is unencrypted both ways, MAC {mac}"
+                ));
+            }
             Event::Debug { text, .. } => self.served.log.debug(format_args!("client: {text}")),
             _ => {}
         }

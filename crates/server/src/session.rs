@@ -282,8 +282,8 @@ impl Visit {
         let plan = self.plan(authenticated.transport());
         let (rule, knows_eow) = self.peer_limits(authenticated.transport());
         let sessions = usize::try_from(self.config.max_sessions).unwrap_or(usize::MAX);
-        let connection =
-            Connection::new(authenticated, Limits::server(sessions).answering(requests::NAMES));
+        let limits = Limits::server(sessions).answering(requests::NAMES);
+        let connection = self.with_policy(Connection::new(authenticated, limits));
         let channels = Channels::new(Served {
             account,
             config: Arc::clone(&self.config),
@@ -300,6 +300,20 @@ impl Visit {
                 (Traffic::of(&session), end)
             }
         }
+    }
+
+    /// N1: what policy says of this user at this address.
+    #[cfg(feature = "none")]
+    fn with_policy(&self, mut connection: Connection) -> Connection {
+        if self.config.none_enabled {
+            connection.permit_none(self.config.none_mac_enabled);
+        }
+        connection
+    }
+
+    #[cfg(not(feature = "none"))]
+    fn with_policy(&self, connection: Connection) -> Connection {
+        connection
     }
 
     fn plan(&self, transport: &Transport) -> Plan {
@@ -403,6 +417,13 @@ impl Visit {
             duration: self.began.elapsed(),
             end,
         };
+        let clear = (traffic.figures.received.clear, traffic.figures.sent.clear);
+        if clear != (0, 0) {
+            let (ends, (received, sent)) = (self.ends, clear);
+            self.log.info(format_args!(
+                "Unencrypted for user {user} from {ends}: received {received} bytes, sent {sent} bytes"
+            ));
+        }
         let record = Record::new(&guest, &traffic.figures, SystemTime::now());
         self.log.info(format_args!("Transfer: {}", record.line()));
         if let Some(path) = self.config.transfer_log()

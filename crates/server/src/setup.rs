@@ -46,7 +46,11 @@ impl Loaded {
 pub(crate) fn load(args: &Args) -> Result<Loaded> {
     let loaded = conf::server::load(&args.settings, &args.file, &supported())?;
     let warnings = loaded.notices.into_iter().filter(|notice| notice.level == Level::Warning);
-    Ok(Loaded { config: loaded.config, warnings: warnings.map(|notice| notice.text).collect() })
+    let mut warnings: Vec<String> = warnings.map(|notice| notice.text).collect();
+    if cfg!(not(feature = "none")) && loaded.config.none_enabled {
+        warnings.push("NoneEnabled: this lhsshd was built without the NONE cipher".to_owned());
+    }
+    Ok(Loaded { config: loaded.config, warnings })
 }
 
 /// The configuration as a listener handed it on.

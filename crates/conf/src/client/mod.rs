@@ -104,6 +104,12 @@ pub struct Client {
     pub max_sock_buf: Size,
     /// MaxWindow.
     pub max_window: Size,
+    /// NoneEnabled, of the command line.
+    pub none_enabled: bool,
+    /// NoneSwitch, of the command line.
+    pub none_switch: bool,
+    /// NoneMacEnabled, of the command line.
+    pub none_mac_enabled: bool,
     /// CongestionControl.
     pub congestion_control: Option<String>,
     identity_file: Lines<String>,
@@ -256,6 +262,9 @@ impl Client {
             remote_rcv_buf: Size::default(),
             max_sock_buf: Size::default(),
             max_window: Size::default(),
+            none_enabled: false,
+            none_switch: false,
+            none_mac_enabled: false,
             congestion_control: None,
             identity_file: Lines::of(
                 ["ed25519", "ecdsa", "rsa"].map(|kind| format!("~/.ssh/id_{kind}")),

@@ -99,6 +99,12 @@ static ROWS: &[Row<Client>] = &[
         "Largest socket buffer that is asked for without being told to."),
     Row::new("MaxWindow", |c| &mut c.max_window,
         "Largest window of a channel."),
+    Row::only_given("NoneEnabled", |c| &mut c.none_enabled,
+        "Whether the NONE cipher may be asked for (docs/none.md)."),
+    Row::only_given("NoneSwitch", |c| &mut c.none_switch,
+        "Ask for the NONE cipher after login, for the data of one command without a terminal."),
+    Row::only_given("NoneMacEnabled", |c| &mut c.none_mac_enabled,
+        "Ask for the NONE MAC, too."),
     Row::new("CongestionControl", |c| &mut c.congestion_control,
         "TCP congestion control of the connection, by the kernel's name."),
 ];

@@ -99,6 +99,10 @@ pub struct Server {
     pub max_window: Size,
     /// CongestionControl.
     pub congestion_control: Option<String>,
+    /// NoneEnabled.
+    pub none_enabled: bool,
+    /// NoneMacEnabled.
+    pub none_mac_enabled: bool,
     /// TestSubsystems.
     pub test_subsystems: bool,
     ports: Lines<u16>,
@@ -266,6 +270,8 @@ impl Server {
             max_sock_buf: Size::default(),
             max_window: Size::default(),
             congestion_control: None,
+            none_enabled: false,
+            none_mac_enabled: false,
             test_subsystems: false,
             ports: Lines::of([22]),
             listen_addresses: ListenAddresses::default(),

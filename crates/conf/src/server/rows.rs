@@ -32,7 +32,8 @@ const IN_MATCH: &[&str] = &[
     "RefuseConnection", "RekeyLimit", "RequiredRSASize", "RevokedKeys", "SetEnv",
     "StreamLocalBindMask", "StreamLocalBindUnlink", "TrustedUserCAKeys", "UnusedConnectionTimeout",
     "X11DisplayOffset", "X11Forwarding", "X11UseLocalhost",
-    "CryptoWorkers", "MaxSockBuf", "MaxWindow", "TestSubsystems", "TransferLog",
+    "CryptoWorkers", "MaxSockBuf", "MaxWindow", "NoneEnabled",
+    "NoneMacEnabled", "TestSubsystems", "TransferLog",
 ];
 
 #[rustfmt::skip] // a table: name and field, then what the manual says
@@ -113,6 +114,10 @@ static ROWS: &[Row<Server>] = &[
         "Largest window of a channel."),
     Row::new("CongestionControl", |s| &mut s.congestion_control,
         "TCP congestion control of connections, by the kernel's name."),
+    Row::new("NoneEnabled", |s| &mut s.none_enabled,
+        "Whether clients may have one command's data travel unencrypted (docs/none.md)."),
+    Row::new("NoneMacEnabled", |s| &mut s.none_mac_enabled,
+        "Whether they may have it unauthenticated, too; only with NoneEnabled."),
     Row::new("TestSubsystems", |s| &mut s.test_subsystems,
         "The subsystems `discard@longhaul` and `zeros@longhaul`, for measuring."),
     Row::new("TransferLog", |s| &mut s.transfer_log,

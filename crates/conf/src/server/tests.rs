@@ -73,6 +73,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("ForceCommand internal-sftp -R\nForceCommand x", "forcecommand", "internal-sftp -R"),
     ("TestSubsystems yes", "testsubsystems", "yes"),
     ("MaxSockBuf 128M", "maxsockbuf", "134217728"),
+    ("NoneEnabled yes\nNoneMacEnabled yes", "noneenabled", "yes"),
     ("CryptoWorkers auto", "cryptoworkers", "auto"),
 ];
 
@@ -297,7 +298,14 @@ fn blocks_of_included_files_end_with_them_and_count_only_under_the_conditions_ar
 /// What sshd lets stand in a Match block, we do, and nothing else but keywords of our own.
 #[test]
 fn a_match_block_may_have_what_sshds_may() {
-    let ours = ["CryptoWorkers", "MaxSockBuf", "MaxWindow", "TestSubsystems"];
+    let ours = [
+        "CryptoWorkers",
+        "MaxSockBuf",
+        "MaxWindow",
+        "NoneEnabled",
+        "NoneMacEnabled",
+        "TestSubsystems",
+    ];
     let mut differ = Vec::new();
     let all = TABLE
         .rows
@@ -351,7 +359,7 @@ fn openssh(text: &str, more: &[&str]) -> Option<std::process::Output> {
 
 #[test]
 fn sshd_itself_understands_the_same_files_in_the_same_way() {
-    let ours = ["TestSubsystems", "MaxSockBuf", "CryptoWorkers"];
+    let ours = ["TestSubsystems", "MaxSockBuf", "CryptoWorkers", "NoneEnabled"];
     let mut compared = 0;
     for (text, keyword, want) in CASES {
         if ours.iter().any(|word| text.contains(word)) {
