@@ -53,6 +53,9 @@ const GCM: &str = "aes128-gcm@openssh.com";
 const ETM: &str = "hmac-sha2-256-etm@openssh.com";
 /// 1 Gbit/s, as all links here.
 pub(crate) const LINK_RATE: f64 = 1e9;
+/// Buffers that are asked for, at both ends, beyond what autotuning may use.
+pub(crate) const ASKED: &str = "RemoteRcvBuf=64M TcpSndBuf=64M";
+const ASKING: &str = "-oRemoteRcvBuf=64M -oTcpSndBuf=64M";
 /// How a line is called that has no cipher.
 pub(crate) const CLEAR: &str = "no encryption";
 
@@ -172,10 +175,9 @@ fn buffers(programs: &[Program], effort: Effort) -> Vec<Point<'_>> {
     for buffer in shifts.map(|shift| 1_u64 << shift) {
         for rtt in [25.0, 100.0] {
             for program in named(programs, &["longhaul", "OpenSSH", "HPN-SSH", "netcat"]) {
-                let held = format!("-oMaxSockBuf={buffer}");
                 let mut variants = vec![usual(program)];
                 if program.name == "longhaul" {
-                    variants.push(mode("held to the buffer", GCM, &held, &held));
+                    variants.push(mode(ASKED, GCM, ASKING, ""));
                 }
                 for mode in variants {
                     let place =
@@ -257,10 +259,7 @@ fn startup(programs: &[Program], effort: Effort) -> Vec<Point<'_>> {
             if program.name == "longhaul" {
                 variants.push(match way {
                     Way::Receive => mode("TcpRcvBuf=64M", GCM, "-oTcpRcvBuf=64M", ""),
-                    Way::Send => {
-                        let client = "-oRemoteRcvBuf=64M -oTcpSndBuf=64M";
-                        mode("RemoteRcvBuf=64M TcpSndBuf=64M", GCM, client, "")
-                    }
+                    Way::Send => mode(ASKED, GCM, ASKING, ""),
                 });
             }
             for mode in variants {
@@ -342,7 +341,8 @@ fn timeline(outcome: &Outcome, seconds: f64) -> Vec<(Metric, Option<f64>, f64)> 
             *bin += *bytes as f64;
         }
     }
-    let middle = |index: usize| (index as f64 + 0.5) * WIDTH;
+    // In whole hundredths, as they are compared and written.
+    let middle = |index: usize| (index * 10 + 5) as f64 / 100.0;
     let rate = |(index, bytes)| (Metric::Rate, Some(middle(index)), bytes / WIDTH);
     bins.into_iter().enumerate().map(rate).collect()
 }

@@ -337,7 +337,8 @@ impl Bench {
 
     fn said(&self, name: &str) -> String {
         let text = fs::read_to_string(self.lab.path(&format!("{name}.err"))).unwrap_or_default();
-        text.lines().rev().take(2).collect::<Vec<_>>().join(" / ")
+        let lines = text.lines().rev().filter(|line| !line.starts_with("hint:"));
+        lines.take(2).collect::<Vec<_>>().join(" / ")
     }
 }
 

@@ -4,7 +4,7 @@
 use super::super::draw::axis::{Axis, Scale, size};
 use super::super::draw::frame::Heading;
 use super::super::draw::lines::{Guide, Line, Lines, Look, Panel};
-use super::super::draw::scene::{Anchor, Marker, Scene};
+use super::super::draw::scene::{Anchor, Colour, Marker, Scene};
 use super::super::plan::LINK_RATE;
 use super::super::samples::{Metric, Point};
 use super::{Samples, Who, greatest};
@@ -25,7 +25,8 @@ pub(super) fn buffers(samples: &Samples<'_>) -> Scene {
             lead: "Sending over an emulated link of 1 Gbit/s. The buffer is the most that the \
                    kernel's autotuning may use at either end (tcp_rmem, tcp_wmem). The dashed line \
                    is the buffer per round trip; Linux keeps up to half of a receive buffer for \
-                   its own bookkeeping. Left linear, right logarithmic."
+                   its own bookkeeping. RemoteRcvBuf and TcpSndBuf set both ends' buffers beyond \
+                   that most. Left linear, right logarithmic."
                 .to_owned(),
             notes: samples.notes("bars from"),
         },
@@ -61,11 +62,7 @@ fn buffer_panel(samples: &Samples<'_>, rtt: f64, scale: Scale) -> Panel {
     }];
     let line = |who: Who<'_>| {
         let points = samples.points(&name, Metric::Rate, who, MBIT);
-        let held = who.1 == "held to the buffer";
-        let label =
-            if held { "longhaul, held".to_owned() } else { samples.record.label(who.0).to_owned() };
-        let line = samples.line(who, label, Look::Points, points);
-        if held { Line { dashed: true, marker: Marker::Ring, ..line } } else { line }
+        path_line(samples, who, Look::Points, points)
     };
     let lines = samples.everyone(&name, Metric::Rate).into_iter().map(line).collect();
     Panel { title: format!("{rtt} ms round trip"), x, y, lines, guides }
@@ -159,13 +156,19 @@ pub(super) fn startup(samples: &Samples<'_>) -> Scene {
 
 fn start_line(samples: &Samples<'_>, panel: &str, who: Who<'_>) -> Line {
     let points = samples.points(panel, Metric::Rate, who, MBIT);
-    let tuned = who.1.contains("Buf=");
-    let label = match tuned {
-        true => format!("longhaul, {}", who.1.split(' ').next().unwrap_or_default()),
-        false => samples.record.label(who.0).to_owned(),
-    };
-    let line = samples.line(who, label, Look::Band, points);
-    if tuned { Line { colour: super::Colour(0x00_9e_73), ..line } } else { line }
+    path_line(samples, who, Look::Band, points)
+}
+
+/// A line of a program, or of ours with buffers that were asked for, in a colour of its own.
+fn path_line(samples: &Samples<'_>, who: Who<'_>, look: Look, points: Vec<Point>) -> Line {
+    let setting = who.1.split(' ').next().filter(|word| word.contains("Buf="));
+    let name = samples.record.label(who.0).to_owned();
+    let label = setting.map_or(name, |setting| format!("{}, {setting}", who.0));
+    let line = samples.line(who, label, look, points);
+    match setting {
+        Some(_) => Line { colour: Colour(0x00_9e_73), marker: Marker::Triangle, ..line },
+        None => line,
+    }
 }
 
 /// Memory by window: a consumer that keeps up, and one that does not.
