@@ -22,6 +22,10 @@ pub(crate) enum Work {
     EarlyPush,
     /// `ssh host 'cat FILE' | lhbench early`
     EarlyPull,
+    /// A keystroke's round trip beside a push at full speed on the same connection: p99
+    KeysPush,
+    /// ... beside a pull
+    KeysPull,
     /// `ssh host true`, by a user with a fast login shell
     Login,
     /// `ssh host 'cat FILE' | (1 MB/s)` for ten seconds, against `ssh host sleep`
@@ -37,6 +41,11 @@ impl Work {
             self,
             Self::PushFile | Self::PushPipe | Self::Discard | Self::SlowPush | Self::EarlyPush
         )
+    }
+
+    /// Whether a keystroke's round trip is what counts.
+    pub(crate) fn is_typing(self) -> bool {
+        matches!(self, Self::KeysPush | Self::KeysPull)
     }
 
     /// Whether only the first second's bytes count.
@@ -249,6 +258,9 @@ const SET: Entrant =
 const AUTOTUNED_OR_SET: &[Entrant] = &[OURS, SET, SLOW_STOCK];
 const ASKING_BARS: &[Bar] = &[bar("ours-rcvbuf", Rate, Contender("ours"), 8.0, 30.0)];
 const EARLY_BARS: &[Bar] = &[bar("ours-set", Rate, Contender("ours"), 1.5, 1.5)];
+// What stands in the path's own queue is TCP's matter: bbr keeps it short for all contenders.
+const OFFICE: Path = Path { rtt_ms: 20, mbit: 200, queue_mib: 1, congestion: "bbr", ..LONG };
+const TWO_ROUND_TRIPS: &[Bar] = &[bar("ours", Wall, Absolute, 0.040, 0.030)];
 const SLOW_STOCK: Entrant = Entrant { divide: 8, ..OPENSSH };
 const PLAIN: Entrant = Entrant { plain: true, ..entrant("ours-user", BOTH_OURS) };
 const OURS_IPERF: &[Entrant] = &[OURS, SLOW_STOCK, IPERF];
@@ -286,6 +298,8 @@ pub(crate) const LINK: &[Case] = &[
     link("rcvbuf-push", Work::PushFile, CAPPED, &[NOT_ASKING, ASKING, SLOW_STOCK], ASKING_BARS),
     link("first-second-push", Work::EarlyPush, UNTUNED, AUTOTUNED_OR_SET, EARLY_BARS),
     link("first-second-pull", Work::EarlyPull, UNTUNED, AUTOTUNED_OR_SET, EARLY_BARS),
+    link("interactive-push", Work::KeysPush, OFFICE, OURS_OPENSSH, TWO_ROUND_TRIPS),
+    link("interactive-pull", Work::KeysPull, OFFICE, OURS_OPENSSH, TWO_ROUND_TRIPS),
     link("25ms-loss-cubic", Work::PushFile, LOSSY, OURS_IPERF, FULL),
     link("25ms-loss-bbr", Work::PushFile, LOSSY_BBR, OURS_IPERF, FULL),
     link("100ms-slow-pull", Work::SlowPull, LONG, OURS_OPENSSH, SLOW_BARS),

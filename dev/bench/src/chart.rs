@@ -30,14 +30,14 @@ pub(crate) fn print(case: &Case, series: &[Series]) -> usize {
 fn heading(case: &Case) -> String {
     let work = case.work;
     let figure = match work {
-        Work::Login => "ms  (min - max)",
+        work if work == Work::Login || work.is_typing() => "ms  (min - max)",
         work if work.is_slow() => "MiB over idle",
         _ if case.path.is_some() => "Mbit/s  (min - max)",
         _ => "GB/s  (min - max)",
     };
     let cpu = match work {
         Work::Login => "CPU ms",
-        work if work.is_slow() => "CPU s",
+        work if work.is_slow() || work.is_typing() => "CPU s",
         _ => "CPU-s/GB",
     };
     format!(
@@ -50,14 +50,14 @@ fn line(case: &Case, series: &Series) -> String {
     let work = case.work;
     let of = |figure: &dyn Fn(&Sample) -> f64| spread(series.samples.iter().map(figure));
     let main = match work {
-        Work::Login => show(of(&|s| s.seconds * 1e3), 1),
+        work if work == Work::Login || work.is_typing() => show(of(&|s| s.seconds * 1e3), 1),
         work if work.is_slow() => show(of(&|s| s.over_idle_mib.unwrap_or_default()), 1),
         _ if case.path.is_some() => show(of(&|s| s.bytes as f64 * 8.0 / s.seconds / 1e6), 0),
         _ => show(of(&|s| s.bytes as f64 / s.seconds / 1e9), 2),
     };
     let per = |s: &Sample| match work {
         Work::Login => 1e-3,
-        work if work.is_slow() => 1.0,
+        work if work.is_slow() || work.is_typing() => 1.0,
         _ => s.bytes as f64 / 1e9,
     };
     let client = median(of(&|s| s.client.cpu() / per(s)));

@@ -120,6 +120,7 @@ fn ssh(lab: &Lab, side: Side, entrant: &Entrant, order: &Order<'_>) -> Result<En
             let script = format!("set +o pipefail; \"$@\" | head -c {} >/dev/null", order.size);
             (piped(&script, subsystem(base, "zeros@longhaul")), None)
         }
+        Work::KeysPush | Work::KeysPull => (keystrokes(lab, side, &base, order), None),
         Work::EarlyPush => (remote(&format!("{lhbench} early")), from_file),
         Work::EarlyPull => {
             // The count ends the run, so the client's own exit status says nothing.
@@ -152,6 +153,32 @@ fn login(lab: &Lab, side: Side, order: &Order<'_>) -> Result<Vec<String>> {
     command.extend(words(&["-p", &order.server.port().to_string(), "-l", order.user]));
     command.push(order.server.ip().to_string());
     Ok(command)
+}
+
+/// `base` in this program's hands; ours runs in it, with the settings that `base` has for ssh.
+fn keystrokes(lab: &Lab, side: Side, base: &[String], order: &Order<'_>) -> Vec<String> {
+    let mut command = words(&[&lab.lhbench.display().to_string(), "keystrokes"]);
+    if order.work == Work::KeysPull {
+        command.push("--pull".to_owned());
+    }
+    if side == Side::Stock {
+        command.push("--stock".to_owned());
+        return [command, words(&["--"]), base.to_vec()].concat();
+    }
+    let dir = lab.user_dir(order.user);
+    let (key, known) = (dir.join("login"), dir.join("known_hosts"));
+    command.push("--".to_owned());
+    command.extend([
+        format!("IdentityFile={}", key.display()),
+        format!("UserKnownHostsFile={}", known.display()),
+        format!("Ciphers={}", order.cipher),
+        format!("Port={}", order.server.port()),
+        format!("User={}", order.user),
+    ]);
+    command.extend(order.congestion.map(|name| format!("CongestionControl={name}")));
+    command.extend(words(&["StrictHostKeyChecking=yes", "BatchMode=yes", "IdentityAgent=none"]));
+    command.push(order.server.ip().to_string());
+    command
 }
 
 /// `-s` goes before the host, which is the last word so far.

@@ -10,6 +10,7 @@ mod command;
 mod copy;
 mod crypt;
 mod figures;
+mod keystrokes;
 mod lab;
 mod measured;
 mod net;
@@ -48,6 +49,9 @@ enum Task {
     Cases,
     /// Writes SIZE bytes of a fixed stream to stdout
     Gen { size: Size },
+    /// Types beside bulk on one connection
+    #[command(hide = true)]
+    Keystrokes(keystrokes::Options),
     /// Reads stdin until a second after its first byte, and says how many bytes that were
     Early,
     /// Reads stdin at so many bytes per second
@@ -117,6 +121,7 @@ fn carry_out(task: Task) -> Result<()> {
             Ok(())
         }
         Task::Gen { size } => stream::write(&mut std::io::stdout().lock(), size.0),
+        Task::Keystrokes(options) => keystrokes::main(&options),
         Task::Early => {
             println!("{}", stream::early(&mut std::io::stdin().lock(), stream::SECOND)?);
             Ok(())

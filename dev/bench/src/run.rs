@@ -2,6 +2,7 @@
 
 use crate::cases::{Case, Entrant, Tool, Work};
 use crate::command::{self, End, Order};
+use crate::keystrokes::Findings;
 use crate::lab::Lab;
 use crate::measured::Report;
 use crate::net::{Net, Place};
@@ -175,6 +176,10 @@ impl<'a> Bench<'a> {
             let said = fs::read_to_string(self.lab.path("client.out"))?;
             turn.sample.bytes = said.trim().parse().context("what came in the first second")?;
             turn.sample.seconds = stream::SECOND.as_secs_f64();
+        } else if self.case.work.is_typing() {
+            let said = fs::read_to_string(self.lab.path("client.out"))?;
+            let findings: Findings = serde_json::from_str(&said)?;
+            turn.sample.seconds = findings.p99;
         } else if entrant.tool == Tool::Iperf {
             turn.sample.seconds = bytes / self.iperf_rate()?;
         } else if self.case.path.is_some() && self.case.work != Work::Login {
@@ -312,7 +317,11 @@ fn size(options: &Options, case: &Case) -> u64 {
         Some(path) => u64::from(path.mbit) * 125_000 * LINK_SECONDS,
         None => 8 << 30,
     };
-    if case.work == Work::Login { 0 } else { options.size.map_or(default, |size| size.0) }
+    if case.work == Work::Login || case.work.is_typing() {
+        0
+    } else {
+        options.size.map_or(default, |size| size.0)
+    }
 }
 
 fn input(end: &End) -> Result<Stdio> {
