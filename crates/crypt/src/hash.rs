@@ -54,6 +54,32 @@ impl Hash {
     }
 }
 
+/// SHA-256 of what comes piece by piece.
+pub struct Sha256(digest::Context);
+
+impl Default for Sha256 {
+    fn default() -> Self {
+        Self(digest::Context::new(&digest::SHA256))
+    }
+}
+
+impl Sha256 {
+    /// Of nothing so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The hash of all pieces.
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finish())
+    }
+}
+
 /// HMAC-SHA1, for the hashed host names of known_hosts and nothing else.
 pub fn hmac_sha1(key: &[u8], data: &[u8]) -> [u8; 20] {
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, key);

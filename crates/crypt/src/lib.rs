@@ -39,7 +39,7 @@ pub use cover::Cover;
 pub use ctr::CtrKey;
 pub use error::{BadTag, CryptError, KexError};
 pub use gcm::GcmKey;
-pub use hash::{Digest, Hash, hmac_sha1};
+pub use hash::{Digest, Hash, Sha256, hmac_sha1};
 pub use kdf::derive;
 pub use mac::{MacKey, Tag};
 pub use material::{Direction, KeyMaterial};

@@ -160,6 +160,18 @@ impl Connection {
         }
     }
 
+    /// Runs a command that the caller feeds and reads, through pipes; its words are dropped. Never
+    /// make one of a path (F4).
+    ///
+    /// # Errors
+    /// It did not start, or the connection was lost.
+    pub fn pipe(&self, command: Vec<u8>) -> Result<(OwnedFd, OwnedFd), Error> {
+        match &self.0 {
+            Way::Ssh(ssh) => ssh.pipe(command),
+            Way::Program { .. } => Err(Error::NoCommands),
+        }
+    }
+
     /// Channels that are open.
     pub fn channels(&self) -> usize {
         match &self.0 {
@@ -240,6 +252,23 @@ impl Ssh {
             Ok(News::Failed(error)) => Err(error),
             Ok(News::Opened) | Err(_) => Err(lost()),
         }
+    }
+
+    fn pipe(&self, command: Vec<u8>) -> Result<(OwnedFd, OwnedFd), Error> {
+        let (read, input) = io::pipe().map_err(no_descriptor)?;
+        let (output, write) = io::pipe().map_err(no_descriptor)?;
+        let (news, heard) = channel();
+        self.order(Order {
+            request: Request::Exec(command),
+            output: Some(Sink::fd(OwnedFd::from(write).into())),
+            words: None,
+            input: Some(Source::Fd(OwnedFd::from(read).into())),
+            ender: None,
+            news,
+            status: None,
+        })?;
+        opened(&heard)?;
+        Ok((input.into(), output.into()))
     }
 
     /// Asks for a channel. The order lies ready before the server can answer.

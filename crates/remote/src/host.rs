@@ -56,6 +56,11 @@ impl Host {
         }
     }
 
+    /// Whether commands can be run there at all.
+    pub fn runs_commands(&self) -> bool {
+        matches!(&*self.0, Way::Ssh(_))
+    }
+
     /// Connects and logs in. Of a process at most eight connections are on their way in at once.
     ///
     /// # Errors

@@ -2,10 +2,11 @@
 //! Questions are under way together; when the channel breaks, those without an answer are asked
 //! again on a new one.
 
+use super::copying::Copying;
 use super::lane::{At, Ends};
 use super::retry::{Backoff, chance};
 use super::route::{Route, Slot, Trouble};
-use super::side::{Answered, Ask, Fault, told};
+use super::side::{Answered, Ask, Fault, Told, told};
 use sftp::client::Event;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -92,6 +93,16 @@ impl<'a> Control<'a> {
         match self.answer() {
             Some((same, answer)) if same == token => answer,
             _ => Err(Fault::other("an answer to nothing")),
+        }
+    }
+
+    /// Commands of the target's host begin elsewhere than its sftp, perhaps: where that begins.
+    pub(super) fn tell_start(&mut self, copying: &Copying<'_>) {
+        let Some(sums) = copying.sums.as_ref().filter(|_| !self.ends.target.has().hashes) else {
+            return;
+        };
+        if let Ok(Told::Names(names)) = self.call(At::Target, Ask::Realpath(b".".to_vec())) {
+            names.into_iter().take(1).for_each(|start| sums.starts_in(start.name));
         }
     }
 

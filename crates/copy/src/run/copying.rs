@@ -4,6 +4,7 @@ use super::journal::Journal;
 use super::meta::{Identity, Kind, Meta, Setting};
 use super::queue::{Entry, Queue};
 use super::side::{Answered, Fault, Told};
+use super::sums::Sums;
 use super::xattrs::{self, Class, Kept};
 use crate::Options;
 use crate::bwlimit::Limiter;
@@ -31,6 +32,8 @@ pub(super) struct Copying<'a> {
     pub(super) pace: AtomicU64,
     pub(super) report: Mutex<Report>,
     pub(super) late: Mutex<Late>,
+    /// Compares whole files where the target's server has no hashes of ours (`--verify`).
+    pub(super) sums: Option<Sums>,
     /// Warnings that are given once.
     pub(super) warned: Mutex<HashSet<String>>,
 }

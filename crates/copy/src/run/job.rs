@@ -5,6 +5,7 @@ use super::journal::Number;
 use super::queue::Entry;
 use super::ranges::Ranges;
 use super::side::Fault;
+use super::sums::Verdict;
 use super::xattrs::Kept;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -72,6 +73,10 @@ pub(super) struct Job {
     pub(super) block: u64,
     /// Of the source, as far as they are kept; once they are known.
     pub(super) xattrs: OnceLock<Kept>,
+    /// Its content is compared as a whole, when all of it is there.
+    pub(super) summed: bool,
+    /// How that came out.
+    pub(super) sum: OnceLock<Verdict>,
     state: Mutex<State>,
 }
 
@@ -100,6 +105,8 @@ impl Job {
             number: None,
             block,
             xattrs: OnceLock::new(),
+            summed: false,
+            sum: OnceLock::new(),
             state,
         }
     }

@@ -29,6 +29,7 @@ mod ranges;
 mod retry;
 mod route;
 mod side;
+mod sums;
 mod walk;
 mod xattrs;
 
@@ -105,6 +106,7 @@ fn leg(
         report: Mutex::new(std::mem::take(&mut *lock(report))),
         late: Mutex::new(Late::default()),
         warned: Mutex::default(),
+        sums: sums_of(options, &leg.route),
     };
     leg.failures.drain(..).for_each(|failure| copying.tell(failure));
     let ends = leg.ends.take();
@@ -112,6 +114,18 @@ fn leg(
     copying.report().connections += leg.route.connections.load(Ordering::Relaxed);
     *lock(report) = std::mem::take(&mut *copying.report());
     failure
+}
+
+/// Who compares content at the target by its sums; `None` where nobody can.
+fn sums_of(options: &Options, route: &route::Route) -> Option<sums::Sums> {
+    match (&route.source, &route.target) {
+        (route::End::Here, route::End::There(host, _))
+            if options.verify && host.runs_commands() =>
+        {
+            sums::Sums::new(host.clone()).ok()
+        }
+        _ => None,
+    }
 }
 
 fn lock(report: &Mutex<Report>) -> std::sync::MutexGuard<'_, Report> {
@@ -130,7 +144,10 @@ fn carry_out(
     let open = || Control::open(&leg.route, first);
     let aimed = |ends| Ok(Control::with(leg.route.aim(ends)?, &leg.route, first));
     let control = match ends.map_or_else(open, aimed) {
-        Ok(control) => control,
+        Ok(mut control) => {
+            control.tell_start(copying);
+            control
+        }
         Err(trouble) => return lost(trouble),
     };
     let why = Mutex::new(String::new());

@@ -34,6 +34,8 @@ pub(super) struct Entry {
     pub(super) reread: bool,
     /// What is at the target was compared, and differs (`--verify`).
     pub(super) differs: bool,
+    /// The server cannot sum it: it is read back instead (`--verify`).
+    pub(super) unsummed: bool,
     /// What a lane that broke has left of it.
     pub(super) left: Option<Box<Left>>,
 }
@@ -239,6 +241,7 @@ pub(super) mod tests {
             fresh: true,
             reread: false,
             differs: false,
+            unsummed: false,
             left: None,
         }
     }

@@ -85,7 +85,7 @@ impl Slot {
         };
         let (source, target) =
             (route.side(&route.source, source)?, route.side(&route.target, target)?);
-        Ok(Ends { source, target, events, within: route.within })
+        Ok(Ends { source, target, events, tell, within: route.within })
     }
 
     /// The longest round trip of its connections, as far as that is known.

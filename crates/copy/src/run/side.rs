@@ -85,6 +85,8 @@ pub(super) enum Ask {
         range: Range<u64>,
         to: Open,
     },
+    /// What a path is as the server sees it, from its root.
+    Realpath(Vec<u8>),
     /// Where a path is that begins with a user's `~name`.
     ExpandPath(Vec<u8>),
     /// Of the file system that a path is on.
@@ -354,6 +356,7 @@ impl There {
                 to: remote(to)?,
                 to_offset: range.start,
             }),
+            Ask::Realpath(path) => Request::Realpath(path),
             Ask::ExpandPath(path) if self.has().expand_path => {
                 Request::Extended(Extended::ExpandPath(path))
             }

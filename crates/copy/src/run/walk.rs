@@ -405,8 +405,8 @@ impl<'c, 'a> Walk<'c, 'a> {
         if self.found.0 >= REPORT || self.found.1 > 64 << 20 {
             self.tell_found();
         }
-        let (reread, differs, left) = (false, false, None);
-        self.copying.queue.push(Entry { from, to, meta, fresh, reread, differs, left });
+        let (reread, differs, unsummed, left) = (false, false, false, None);
+        self.copying.queue.push(Entry { from, to, meta, fresh, reread, differs, unsummed, left });
     }
 
     fn tell_found(&mut self) {

@@ -48,6 +48,8 @@ pub(crate) const CASES: &[Case] = &[
     case("a second run sends nothing down", |bench| again(bench, Way::Down)),
     case("verify repairs up", |bench| repair(bench, Way::Up)),
     case("verify repairs down", |bench| repair(bench, Way::Down)),
+    case("verify a tree up", |bench| verified(bench, Way::Up)),
+    case("verify a tree down", |bench| verified(bench, Way::Down)),
     case("a new version replaces the old", replace),
     case("between two hosts", |bench| between(bench, "localhost")),
     case("within one host", |bench| between(bench, "127.0.0.1")),
@@ -254,6 +256,22 @@ fn repair(bench: &Bench, way: Way) -> Result<()> {
     damaged.set_modified(modified)?;
     let report = bench.report(&way.args(bench, &["-p", "--verify"]))?;
     expect(&report, "verified", 1)?;
+    same_ab(bench, Attributes::Same)
+}
+
+/// By block hashes, sums of whole files, or reading: whatever the server can. A second run compares
+/// what is there and sends nothing.
+fn verified(bench: &Bench, way: Way) -> Result<()> {
+    fs::create_dir(bench.path("a"))?;
+    trees::many(&bench.path("a"), 40)?;
+    trees::file(&bench.path("a/-large $(touch x)\n"), 5 << 20)?;
+    let args = way.args(bench, &["-rp", "--verify"]);
+    let report = bench.report(&args)?;
+    expect(&report, "verified", 41)?;
+    same_ab(bench, Attributes::Same)?;
+    let report = bench.report(&args)?;
+    expect(&report, "verified", 41)?;
+    expect(&report, "bytes", 0)?;
     same_ab(bench, Attributes::Same)
 }
 

@@ -15,6 +15,9 @@ impl Lane<'_> {
         let Some(file) = self.files.get_mut(&id) else { return };
         let Stage::Job(job) = &file.stage else { return };
         let job = Arc::clone(job);
+        if self.needs_sum(id, &job) {
+            return;
+        }
         if job.way == Way::Compare {
             return self.compared(id);
         }

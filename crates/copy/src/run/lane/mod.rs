@@ -4,6 +4,7 @@
 //! (here)   the loop: take, pump, answer                  one token per question
 //! start    a file from the queue: look, open, share      open     a share of another lane's file
 //! span     a share: pieces under way, then its proof     finish   attributes, fsync, rename
+//! sum      whole files by a stock server's sha256sum
 //! link     symbolic links                                batch    small files to and from our server
 //! ```
 //! Nothing here waits but the loop itself, so one lane has hundreds of files under way. When its
@@ -15,6 +16,7 @@ mod link;
 mod open;
 mod span;
 mod start;
+mod sum;
 
 use super::copying::Copying;
 use super::job::{After, Job};
@@ -32,7 +34,7 @@ use span::{Proof, Span};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
 /// Files under way on one lane: enough for 4 KiB files over 50 ms, few enough for the 1019 handles
@@ -100,6 +102,8 @@ enum What {
     XattrsTold,
     XattrsNeeded,
     XattrsSet(Class),
+    /// The sums of both ends were compared.
+    Summed,
     Set,
     Closed,
     Placed,
@@ -194,6 +198,8 @@ pub(super) struct Ends {
     pub(super) source: Side,
     pub(super) target: Side,
     pub(super) events: Receiver<Event>,
+    /// Where answers of others than the channels come from.
+    pub(super) tell: Sender<Event>,
     /// Both ends are one channel to one server; a lane's copies by itself (`copy-data`).
     pub(super) within: bool,
 }
@@ -426,6 +432,7 @@ impl<'a> Lane<'a> {
             What::Placed => self.placed(id, answer),
             What::Restated => self.restated(id, answer),
             What::Measured => self.measured(id, answer),
+            What::Summed => self.finish(id),
             What::XattrsNeeded => {
                 self.note_xattrs(id, answer);
                 self.finish(id);

@@ -109,6 +109,10 @@ impl Lane<'_> {
         }
     }
 
+    pub(super) fn is_device(&self, file: &File) -> bool {
+        self.way(file) == Way::Device
+    }
+
     fn is_in_place(&self, file: &File) -> bool {
         self.way(file).is_in_place()
     }
@@ -138,7 +142,7 @@ impl Lane<'_> {
         }
         // Somebody else may have written under a final name since: what is there must be compared.
         let sure = self.proof.is_some_and(|proof| proof.can_check_later(&self.ends.source));
-        if way == Way::InPlace && !(sure && file.old.is_some()) {
+        if entry.reread || way == Way::InPlace && !(sure && file.old.is_some()) {
             return None;
         }
         let part = self.copying.journal.as_ref()?.part(&entry.to, &entry.meta.identity())?;
@@ -260,7 +264,12 @@ impl Lane<'_> {
         let data = file.data.clone().filter(|_| !file.compare).unwrap_or_else(|| all.clone());
         self.copying.spared(all.without(&data).total());
         let done = data.both(&left.done);
-        let (todo, check) = self.apart(data, &done, file.compare);
+        let summed = self.is_summed(file);
+        let (todo, check) = match summed {
+            true if file.compare => (Ranges::default(), Ranges::default()),
+            true => (data.without(&done), Ranges::default()),
+            false => self.apart(data, &done, file.compare),
+        };
         if check.is_empty() && !file.compare {
             self.copying.spared(done.total().saturating_sub(todo.both(&done).total()));
         }
@@ -269,6 +278,7 @@ impl Lane<'_> {
         let (part, way) = (self.writes_to(file), self.way(file));
         let mut job = Job::new(entry.clone(), self.block, todo, check);
         (job.part, job.way, job.mode, job.number) = (part, way, mode, number);
+        job.summed = summed;
         let job = Arc::new(job);
         if let Some(file) = self.files.get_mut(&id) {
             file.stage = Stage::Job(Arc::clone(&job));
