@@ -9,6 +9,7 @@ use lexopt::{Arg, Parser};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What `-V` prints.
 pub(crate) const VERSION: &str = concat!("longhaul_", env!("CARGO_PKG_VERSION"));
@@ -64,6 +65,23 @@ const FLAGS: &[Flag] = &[
     Flag::plain('y', Nothing, ""),
 ];
 
+/// The options that ssh has not, for `--help`.
+const LONG: &str = "\
+  --explain[=seconds]  measure the path to the host each way, and say what limits it
+";
+
+/// How long `--explain` measures each way unless it is told.
+const EXPLAIN: Duration = Duration::from_secs(3);
+
+/// The value of `--explain`.
+fn seconds(value: Option<OsString>) -> Result<Duration, Refused> {
+    let Some(value) = value else { return Ok(EXPLAIN) };
+    let number = text(&value)?.parse().ok().filter(|seconds| (1..=3600).contains(seconds));
+    let number = number
+        .ok_or_else(|| Refused::Usage(format!("--explain takes 1 to 3600 seconds, not {value:?}")));
+    number.map(Duration::from_secs)
+}
+
 /// What the command line asks for.
 #[derive(Debug)]
 pub(crate) enum Invocation {
@@ -94,6 +112,8 @@ pub(crate) struct Args {
     pub(crate) log_file: Option<PathBuf>,
     /// `-G`.
     pub(crate) print_config: bool,
+    /// `--explain`: measure each way for so long, and say what limits.
+    pub(crate) explain: Option<Duration>,
 }
 
 /// All that is to be said of a wrong command line on standard error.
@@ -116,8 +136,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
                 }
             }
             Arg::Long("help") => {
-                return Ok(Invocation::Help(flags::help("lhssh", FLAGS, OPERANDS)));
+                let help = flags::help("lhssh", FLAGS, OPERANDS);
+                return Ok(Invocation::Help(help + LONG));
             }
+            Arg::Long("explain") => line.explain = Some(seconds(parser.optional_value())?),
             Arg::Long("version") => return Ok(Invocation::Version),
             Arg::Value(host) if line.host.is_none() => line.destination(&host)?,
             Arg::Value(first) => {
@@ -140,6 +162,7 @@ struct Line {
     files: Files,
     log_file: Option<PathBuf>,
     print_config: bool,
+    explain: Option<Duration>,
     quiet: bool,
     verbose: u8,
 }
@@ -189,6 +212,9 @@ impl Line {
             (false, 2) => Some("DEBUG2"),
             (false, _) => Some("DEBUG3"),
         };
+        if self.explain.is_some() && self.command.is_some() {
+            return Err(Refused::Usage("--explain runs no command".to_owned()));
+        }
         // Ahead of -o LogLevel, as in ssh.
         self.settings.splice(0..0, level.map(|level| Setting::given("LogLevel", level)));
         Ok(Invocation::Connect(Box::new(Args {
@@ -199,6 +225,7 @@ impl Line {
             files: self.files,
             log_file: self.log_file,
             print_config: self.print_config,
+            explain: self.explain,
         })))
     }
 }
@@ -354,6 +381,15 @@ mod tests {
             assert_eq!(args.command.as_deref(), command.map(str::as_bytes), "{line}");
             assert_eq!(settings(&args), want, "{line}");
         }
+    }
+
+    #[test]
+    fn explaining_takes_seconds_and_no_command() {
+        assert_eq!(connect("host").explain, None);
+        assert_eq!(connect("--explain host -p 2").explain, Some(EXPLAIN));
+        assert_eq!(connect("host --explain=10").explain, Some(Duration::from_secs(10)));
+        assert!(refused("--explain=0 host").contains("1 to 3600 seconds"));
+        assert!(refused("--explain host true").contains("runs no command"));
     }
 
     #[test]

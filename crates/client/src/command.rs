@@ -2,6 +2,7 @@
 //! own, and its exit status is ours.
 
 use crate::clear::{self, Wish};
+use crate::report::Replies;
 use anyhow::{Context, Error, Result, anyhow};
 use engine::{Fd, Flow, Port, Program, Session, Sink, Source, SourceEnd, Stream};
 use login::Log;
@@ -39,6 +40,8 @@ pub(crate) struct Command<'a> {
     outcome: Outcome,
     /// The server said that no more output follows.
     output_ended: bool,
+    /// Who waits for the other end's figures.
+    replies: Replies,
 }
 
 struct Streams {
@@ -73,6 +76,7 @@ impl<'a> Command<'a> {
         stdin_null: bool,
         hears_end_of_write: bool,
         clear: Option<Wish>,
+        replies: Replies,
     ) -> Result<Self> {
         let streams = Streams::open(stdin_null).context("standard streams")?;
         Ok(Self {
@@ -84,7 +88,13 @@ impl<'a> Command<'a> {
             hears_end_of_write,
             outcome: Outcome::Unknown,
             output_ended: false,
+            replies,
         })
+    }
+
+    /// Nothing will come from the other end any more.
+    pub(crate) fn hears_no_more(&mut self) {
+        self.replies = Replies::default();
     }
 
     /// How the command ended, and whether its output is all there. A status may come before the
@@ -149,7 +159,8 @@ impl Program for Command<'_> {
                 let name = self.request.name();
                 return self.fail(port, id, anyhow!("the server refuses the {name} request"));
             }
-            Event::GlobalReply { .. } => {
+            Event::GlobalReply { ref name, ok, ref data } => {
+                self.replies.hear(name, ok, data);
                 if let Some(granted) = login::receive_buffer_granted(&event) {
                     self.log.debug(1, format_args!("{granted}"));
                 }

@@ -5,11 +5,17 @@
 //! run       configuration, login, session, exit code
 //! clear     the NONE cipher, for who asks for it
 //! command   what happens on the session's channel
+//! report    the connection's figures for the user
+//! explain   measures a path and says what limits it
+//! metrics   the same for files, both ends', as it goes on
 //! ```
 
 mod args;
 mod clear;
 mod command;
+mod explain;
+mod metrics;
+mod report;
 mod run;
 
 use args::Invocation;

@@ -3,12 +3,16 @@
 use crate::args::Args;
 use crate::clear;
 use crate::command::{Command, Outcome};
+use crate::explain;
+use crate::metrics::Metrics;
+use crate::report::{self, Replies};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use conf::{Client, Level, LogLevel, Supported};
 use login::{Log, Started};
 use proto::channel::Request;
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::mpsc;
 use std::time::Instant;
 
 /// Exit code of everything that is not the remote command's own (ssh(1) EXIT STATUS).
@@ -26,7 +30,11 @@ pub(crate) fn run(args: &Args, supported: &Supported) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    match connect_and_run(args, &conf, &log) {
+    let done = match args.explain {
+        Some(seconds) => explain::explain(&conf, &log, seconds).map(|()| 0),
+        None => connect_and_run(args, &conf, &log),
+    };
+    match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let hint = error.downcast_ref::<login::Error>().and_then(login::Error::hint);
@@ -67,6 +75,9 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
     tell_of_login(&logged_in.authenticated, conf, log);
     let peer = logged_in.authenticated.transport().peer();
     let hears_end_of_write = peer.is_some_and(|p| p.is_openssh_from(0, 0) || p.is_longhaul());
+    let metrics = Metrics::open(conf)?;
+    let (replies, figures) = mpsc::channel();
+    let replies = metrics.as_ref().map_or_else(Replies::default, |_| Replies::to(replies));
     let command = Command::new(
         log,
         first_request(args),
@@ -74,19 +85,27 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
         conf.stdin_null,
         hears_end_of_write,
         clear::wish(conf, args.command.is_some(), log),
+        replies,
     )?;
     let Started { session, rx, rule, proxy: _proxy } = logged_in.start(conf, command)?;
     session.open_session(rule)?;
-    let (command, totals, end) = rx.run();
-    let seconds = started.elapsed().as_secs_f64();
+    let (command, totals, end) = std::thread::scope(|scope| -> Result<_> {
+        let signals = report::on_signal(scope, &session, log, started).context("signals")?;
+        if let Some(metrics) = metrics {
+            let session = &session;
+            scope.spawn(move || metrics.run(session, &figures, log));
+        }
+        let (mut command, totals, end) = rx.run();
+        command.hears_no_more();
+        signals.close();
+        Ok((command, totals, end))
+    })?;
     let sent = session.sent();
-    log.debug(
-        1,
-        format_args!(
-            "sent {sent} bytes, received {} bytes, {} written, in {seconds:.1} s",
-            totals.received, totals.written
-        ),
-    );
+    if log.level() >= LogLevel::Debug1 {
+        report::lines(&session, started)
+            .iter()
+            .for_each(|line| log.debug(1, format_args!("{line}")));
+    }
     let (outcome, output_ended) = command.outcome();
     if let Outcome::Killed(signal) = &outcome {
         log.debug(1, format_args!("the command was killed by signal {signal}"));

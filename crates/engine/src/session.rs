@@ -333,6 +333,11 @@ impl Session {
         self.0.company.store(company, Ordering::Relaxed);
     }
 
+    /// Ends the connection: the receiving thread returns as if the peer had left.
+    pub fn end(&self) {
+        self.shut();
+    }
+
     /// Everything ends: threads that wait for the connection return.
     pub(crate) fn shut(&self) {
         self.0.senders.lock().iter().for_each(|s| s.close());

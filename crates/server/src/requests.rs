@@ -2,13 +2,17 @@
 //! receiving thread.
 
 use conf::Server;
+use engine::figures::words;
 use engine::{Buffers, Error, Port, Session};
 
 /// What is answered here.
-pub(crate) const NAMES: &[&str] = &[RCVBUF];
+pub(crate) const NAMES: &[&str] = &[RCVBUF, TCP_INFO];
 
 /// A larger receive buffer, for a push.
 const RCVBUF: &str = "rcvbuf@longhaul";
+
+/// How the connection looks from here.
+const TCP_INFO: &str = "tcp-info@longhaul";
 
 /// Carries out one request and answers it.
 pub(crate) fn answer(
@@ -20,6 +24,7 @@ pub(crate) fn answer(
 ) -> Result<(), Error> {
     let answer = match name {
         RCVBUF => grow_receive_buffer(port.session(), config, data),
+        TCP_INFO => Some(words::write(&port.figures())),
         _ => None,
     };
     if !want_reply {

@@ -18,7 +18,7 @@ use crate::hostkeys::HostKeys;
 use crate::hostname::HostName;
 use crate::log::Log;
 use crate::setup::Loaded;
-use crate::transfer::{Guest, Record};
+use crate::transfer::{self, Guest};
 use crate::{account, requests, setup, socket};
 use anyhow::{Context, Result};
 use conf::server::Visitor;
@@ -424,10 +424,10 @@ impl Visit {
                 "Unencrypted for user {user} from {ends}: received {received} bytes, sent {sent} bytes"
             ));
         }
-        let record = Record::new(&guest, &traffic.figures, SystemTime::now());
+        let record = transfer::record(&guest, &traffic.figures, SystemTime::now());
         self.log.info(format_args!("Transfer: {}", record.line()));
         if let Some(path) = self.config.transfer_log()
-            && let Err(error) = record.append(path)
+            && let Err(error) = transfer::append(&record, path)
         {
             self.log.error(format_args!("TransferLog {}: {error}", path.display()));
         }

@@ -112,6 +112,11 @@ pub struct Client {
     pub none_mac_enabled: bool,
     /// CongestionControl.
     pub congestion_control: Option<String>,
+    /// Metrics.
+    pub metrics: bool,
+    /// MetricsInterval.
+    pub metrics_interval: Duration,
+    metrics_path: String,
     identity_file: Lines<String>,
     identity_agent: Option<String>,
     user_known_hosts_file: Words,
@@ -266,6 +271,9 @@ impl Client {
             none_switch: false,
             none_mac_enabled: false,
             congestion_control: None,
+            metrics: false,
+            metrics_interval: Duration::from_secs(5),
+            metrics_path: "lhssh-metrics".to_owned(),
             identity_file: Lines::of(
                 ["ed25519", "ecdsa", "rsa"].map(|kind| format!("~/.ssh/id_{kind}")),
             ),
@@ -328,6 +336,14 @@ impl Client {
                 None => self.path("IdentityAgent", text).map(Some),
             },
         }
+    }
+
+    /// MetricsPath, expanded.
+    ///
+    /// # Errors
+    /// An unknown token or variable.
+    pub fn metrics_path(&self) -> Result<PathBuf, Error> {
+        self.path("MetricsPath", &self.metrics_path)
     }
 
     /// UserKnownHostsFile, expanded; a new host's key is noted in the first.

@@ -105,6 +105,12 @@ static ROWS: &[Row<Client>] = &[
         "Ask for the NONE cipher after login, for the data of one command without a terminal."),
     Row::only_given("NoneMacEnabled", |c| &mut c.none_mac_enabled,
         "Ask for the NONE MAC, too."),
+    Row::new("Metrics", |c| &mut c.metrics,
+        "Write what the kernels of both ends say of the connection to files, as it goes on."),
+    Row::new("MetricsInterval", |c| &mut c.metrics_interval,
+        "How often; at least a second."),
+    Row::new("MetricsPath", |c| &mut c.metrics_path,
+        "Files of Metrics without their endings, `.local.csv` and `.remote.csv`; tokens as in IdentityFile."),
     Row::new("CongestionControl", |c| &mut c.congestion_control,
         "TCP congestion control of the connection, by the kernel's name."),
 ];

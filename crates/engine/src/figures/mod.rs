@@ -5,6 +5,7 @@
 //! (here)   a copy of them at one moment, with what the kernel says of the path; two copies give
 //!          what happened in between
 //! words    the same as names and values, for the other end and for tables
+//! record   and as names and values for people and logs
 //! limits   from figures to what limited, and what would lift it
 //! ```
 //! Times are the monotonic clock's, which costs no system call on Linux, and are taken around
@@ -13,7 +14,10 @@
 
 mod ledger;
 pub mod limits;
+mod record;
 pub mod words;
+
+pub use record::Record;
 
 pub(crate) use ledger::{Hand, Ledger, Role};
 

@@ -1,0 +1,92 @@
+//! The figures of a connection for its user: at the end with `-v`, and whenever SIGUSR1 asks
+//! (SIGINFO, too, where a key sends it).
+
+use engine::figures::{Record, limits};
+use engine::{Figures, Session};
+use login::Log;
+use proto::Role;
+use signal_hook::iterator::{Handle, Signals};
+use std::io;
+use std::sync::mpsc::Sender;
+use std::thread::Scope;
+use std::time::Instant;
+
+#[cfg(any(
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "macos"
+))]
+const ASKING: &[i32] = &[signal_hook::consts::SIGUSR1, signal_hook::consts::SIGINFO];
+#[cfg(not(any(
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "macos"
+)))]
+const ASKING: &[i32] = &[signal_hook::consts::SIGUSR1];
+
+/// The other end's figures come by this global request (PROTOCOL.md).
+pub(crate) const TCP_INFO: &str = "tcp-info@longhaul";
+
+/// Where the other end's figures go that come in as replies.
+#[derive(Default)]
+pub(crate) struct Replies(Option<Sender<Figures>>);
+
+impl Replies {
+    /// To `sender`.
+    pub(crate) fn to(sender: Sender<Figures>) -> Self {
+        Self(Some(sender))
+    }
+
+    /// A reply to a global request; whoever waits for figures gets those that can be read.
+    pub(crate) fn hear(&self, name: &str, ok: bool, data: &[u8]) {
+        if name == TCP_INFO
+            && ok
+            && let Some(sender) = &self.0
+            && let Ok(figures) = engine::figures::words::read(data)
+        {
+            // Nobody may be waiting any more.
+            let _ = sender.send(figures);
+        }
+    }
+}
+
+/// Asks the other end for its figures; only for a peer that is longhaul.
+pub(crate) fn ask(session: &Session) -> Result<(), engine::Error> {
+    session.call(|connection, out| connection.global_request(TCP_INFO, &[], true, out))
+}
+
+/// One line of all figures, and one of what limited if that can be told.
+pub(crate) fn lines(session: &Session, began: Instant) -> Vec<String> {
+    let figures = session.figures();
+    let mut record = Record::default();
+    session.transport(|transport| {
+        if let Some(peer) = transport.peer() {
+            record.text("server", peer.ident().software());
+        }
+        if let Some(negotiated) = transport.negotiated() {
+            record.algorithms(negotiated, Role::Client);
+        }
+    });
+    record.figures(&figures, began.elapsed());
+    let limit = limits::find(&figures, None).map(|verdict| format!("limited by: {verdict}"));
+    [format!("transfer: {}", record.line())].into_iter().chain(limit).collect()
+}
+
+/// Tells the figures whenever a signal asks, on a thread of its own, until the handle is closed.
+pub(crate) fn on_signal<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    session: &'scope Session,
+    log: &'scope Log,
+    began: Instant,
+) -> io::Result<Handle> {
+    let mut signals = Signals::new(ASKING)?;
+    let handle = signals.handle();
+    std::thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, move || {
+        for _ in &mut signals {
+            lines(session, began).iter().for_each(|line| log.info(format_args!("lhssh: {line}")));
+        }
+    })?;
+    Ok(handle)
+}
