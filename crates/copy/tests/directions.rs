@@ -277,6 +277,38 @@ fn another_users_home_is_where_the_server_says() {
     assert_eq!(fs::read(lab.path("home/literal")).unwrap(), b"here");
 }
 
+/// When bytes were said to have moved.
+#[derive(Default)]
+struct Moves(std::sync::Mutex<Vec<std::time::Instant>>);
+
+impl copy::Observer for Moves {
+    fn observe(&self, event: &copy::Event<'_>) {
+        if let copy::Event::Moved { .. } = event {
+            self.0.lock().unwrap().push(std::time::Instant::now());
+        }
+    }
+}
+
+#[test]
+fn with_a_limit_what_has_arrived_is_told_when_it_has() {
+    for upload in [true, false] {
+        let lab = Lab::new();
+        fs::write(lab.path("source"), common::noise(1, 3_000_000)).unwrap();
+        let (from, to) = (lab.path("source"), lab.path("target"));
+        let options = match upload {
+            true => options(here(&from), there(&common::ours(&[]), &to)),
+            false => options(there(&common::ours(&[]), &from), here(&to)),
+        };
+        let bwlimit = std::num::NonZeroU64::new(2_000_000);
+        let (began, moves) = (std::time::Instant::now(), Moves::default());
+        let report = lab.watch(&Options { bwlimit, ..options }, &moves);
+        assert_eq!(report.failures, [], "upload {upload}");
+        let moves = moves.0.lock().unwrap();
+        let (first, last) = (moves[0] - began, moves[moves.len() - 1] - began);
+        assert!(first < last / 2, "upload {upload}: {first:?} of {last:?}");
+    }
+}
+
 #[test]
 fn special_files_are_reported() {
     let lab = Lab::new();

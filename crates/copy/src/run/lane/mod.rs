@@ -217,6 +217,8 @@ pub(super) struct Lane<'a> {
     copying: &'a Copying<'a>,
     id: LaneId,
     ends: Ends,
+    /// An event that has come and is not looked at yet.
+    heard: Option<Event>,
     /// Answers of this host.
     answers: VecDeque<(u64, Answered)>,
     asked: HashMap<u64, (FileId, What)>,
@@ -251,6 +253,7 @@ impl<'a> Lane<'a> {
             id,
             block: span::block(&ends, copying, proof.is_some()),
             ends,
+            heard: None,
             answers: VecDeque::new(),
             asked: HashMap::new(),
             next_token: 0,
@@ -354,12 +357,31 @@ impl<'a> Lane<'a> {
     }
 
     fn wait(&mut self) {
-        match self.ends.events.recv() {
+        let event = match self.heard.take() {
+            Some(event) => Ok(event),
+            None => self.ends.events.recv(),
+        };
+        match event {
             Ok(Event::Answer { token, answer }) => self.answered(token, told(answer)),
             Ok(Event::Room) => {}
             Ok(Event::Ended(error)) => self.lost = Some(Fault::from(error)),
             Err(_) => self.lost = Some(Fault::Lost("the channel ended".to_owned())),
         }
+        if self.copying.limiter.is_some() {
+            self.pump();
+        }
+    }
+
+    /// With a limit pieces take their time: what was answered meanwhile comes first, so that it is
+    /// told and noted when it is there, not when all is asked for.
+    fn has_news(&mut self) -> bool {
+        if self.copying.limiter.is_none() || self.asked.is_empty() {
+            return false;
+        }
+        if self.heard.is_none() {
+            self.heard = self.ends.events.try_recv().ok();
+        }
+        self.heard.is_some()
     }
 
     fn begin(&mut self, work: Work) {

@@ -194,7 +194,7 @@ impl File {
 impl Lane<'_> {
     /// Asks for pieces while there is room for more under way.
     pub(super) fn pump(&mut self) {
-        while self.flight.room() > 0 && self.lost.is_none() {
+        while self.flight.room() > 0 && self.lost.is_none() && !self.has_news() {
             let Some(&id) = self.moving.front() else { return };
             if !self.pump_one(id) {
                 self.moving.pop_front();
