@@ -192,7 +192,6 @@ fn scp_of_openssh() -> Result<()> {
 }
 
 #[test]
-#[ignore = "three of six runs passed: one failed and two stalled when the load was 16; not understood"]
 fn rclone() -> Result<()> {
     with_our_servers(&["rclone"], |host| {
         // Hashes are made by commands at the server where it has a shell; this is about sftp.

@@ -131,11 +131,21 @@ impl Channels {
 
     fn ended(&mut self, r: &mut Reader<'_>, draft: &mut Draft) -> Result<(), Error> {
         let recipient = m::read_short(r)?;
+        if self.has_ended(recipient) {
+            return Ok(());
+        }
         let channel = self.receiving(recipient, Step::Eof)?;
         if channel.sent != Half::Closed {
             draft.event(Event::Eof { id: LocalId(recipient) });
         }
         Ok(())
+    }
+
+    /// Whether the peer has said EOF, and no CLOSE. RFC 4254 does not say what a second EOF is; Go's
+    /// SFTP client sends one when it closes what its user has closed, and OpenSSH takes no notice.
+    fn has_ended(&self, recipient: u32) -> bool {
+        let channel = self.table.get(&recipient);
+        channel.is_some_and(|c| c.stage == Stage::Open && c.received == Half::Eof)
     }
 
     /// Our own CLOSE is for the caller to send, after its senders have stopped.
@@ -195,7 +205,7 @@ impl Channels {
     fn receiving(&mut self, recipient: u32, step: Step) -> Result<&mut Channel, Error> {
         let channel = self.in_stage(recipient, Stage::Open)?;
         channel.received = channel.received.after(step).ok_or_else(|| {
-            misbehaved(format!("peer went on ({step:?}) on channel {recipient} after ending it"))
+            misbehaved(format!("peer sent {step:?} on channel {recipient} after ending it"))
         })?;
         Ok(channel)
     }
