@@ -2,9 +2,9 @@
 
 use crate::escape::shown;
 use sftp::codec::{Attrs, Groups, Statvfs};
+use sftp::longname::{mode, time};
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How names are shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,6 +67,11 @@ impl Names {
 }
 
 impl View {
+    /// Neither order nor width depend on what is still to come.
+    pub(crate) fn is_as_it_comes(self) -> bool {
+        self.order == Order::AsListed && (self.long || self.single)
+    }
+
     /// Puts items into the order asked for.
     pub(crate) fn sort(self, items: &mut [Item]) {
         let time = |item: &Item| item.attrs.as_ref().and_then(|a| a.times).map(|(_, mtime)| mtime);
@@ -99,7 +104,7 @@ impl View {
     }
 
     /// A line of the long form. With `names` the line is ours, otherwise the server's.
-    pub(crate) fn long(self, item: &Item, names: Option<&Names>, now: SystemTime) -> String {
+    pub(crate) fn long(self, item: &Item, names: Option<&Names>, now: i64) -> String {
         let ours = names.is_some() || self.numeric || self.human || item.longname.is_none();
         match (&item.attrs, &item.longname) {
             (_, Some(line)) if !ours => shown(line),
@@ -108,7 +113,7 @@ impl View {
         }
     }
 
-    fn line(self, name: &[u8], attrs: &Attrs, names: Option<&Names>, now: SystemTime) -> String {
+    fn line(self, name: &[u8], attrs: &Attrs, names: Option<&Names>, now: i64) -> String {
         let (uid, gid) = attrs.owner.unwrap_or_default();
         let known = |names: Option<&HashMap<u32, Vec<u8>>>, id: u32| match names {
             Some(names) if !self.numeric => names.get(&id).map(|name| shown(name)),
@@ -119,80 +124,9 @@ impl View {
         let size = attrs.size.unwrap_or(0);
         let size = if self.human { scaled(size) } else { size.to_string() };
         let mode = mode(attrs.mode.unwrap_or(0));
-        let time = time(attrs.times.map_or(0, |(_, mtime)| mtime), now);
+        let time = time(attrs.times.map_or(0, |(_, mtime)| mtime.into()), now);
         format!("{mode}    ? {user:<8} {group:<8} {size:>8} {time} {}", shown(name))
     }
-}
-
-/// The ten letters of a mode.
-fn mode(mode: u32) -> String {
-    let kind = match mode & 0o170_000 {
-        0o040_000 => 'd',
-        0o100_000 => '-',
-        0o120_000 => 'l',
-        0o020_000 => 'c',
-        0o060_000 => 'b',
-        0o010_000 => 'p',
-        0o140_000 => 's',
-        _ => '?',
-    };
-    let bit = |mask: u32, letter: char| if mode & mask != 0 { letter } else { '-' };
-    let run = |run: u32, special: u32, both: char, alone: char| match (
-        mode & run != 0,
-        mode & special != 0,
-    ) {
-        (true, true) => both,
-        (false, true) => alone,
-        (true, false) => 'x',
-        (false, false) => '-',
-    };
-    let letters = [
-        kind,
-        bit(0o400, 'r'),
-        bit(0o200, 'w'),
-        run(0o100, 0o4000, 's', 'S'),
-        bit(0o040, 'r'),
-        bit(0o020, 'w'),
-        run(0o010, 0o2000, 's', 'S'),
-        bit(0o004, 'r'),
-        bit(0o002, 'w'),
-        run(0o001, 0o1000, 't', 'T'),
-    ];
-    letters.iter().collect()
-}
-
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
-/// Half a year: what is older shows its year instead of the time of day.
-const RECENT: Duration = Duration::from_secs(365 * 24 * 3600 / 2);
-
-/// A time as ls(1) has it, in the local zone.
-fn time(seconds: u32, now: SystemTime) -> String {
-    let time = UNIX_EPOCH + Duration::from_secs(seconds.into());
-    let local = i64::from(seconds) + i64::from(sys::utc_offset(time));
-    let (year, month, day) = civil(local.div_euclid(86_400));
-    let month = MONTHS.get(month).copied().unwrap_or("???");
-    let minutes = local.rem_euclid(86_400) / 60;
-    if now.checked_sub(RECENT).is_some_and(|start| start < time) && time <= now {
-        format!("{month} {day:2} {:02}:{:02}", minutes / 60, minutes % 60)
-    } else {
-        format!("{month} {day:2}  {year}")
-    }
-}
-
-/// Year, month (from 0) and day of a day counted from 1970-01-01, in the Gregorian calendar: years
-/// begin in March here, so that the leap day is the last of one.
-fn civil(day: i64) -> (i64, usize, i64) {
-    let day = day + 719_468; // of 1970-01-01 from 0000-03-01
-    let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let january = month >= 10;
-    let month = usize::try_from(if january { month - 10 } else { month + 2 }).unwrap_or(0);
-    (era * 400 + year + i64::from(january), month, day)
 }
 
 /// A size in at most four digits and a unit, powers of 1024, as OpenBSD's fmt_scaled(3).
@@ -288,7 +222,7 @@ mod tests {
 
     #[test]
     fn long_lines_are_ours_when_we_know_the_names() {
-        let now = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let now = 1_700_000_000;
         let mut file = item("x", 2048, 1_000_000_000);
         let names = Names { users: HashMap::from([(0, b"root".to_vec())]), ..Names::default() };
         let view = View::default();
@@ -298,36 +232,6 @@ mod tests {
         assert_eq!(view.long(&file, None, now), "as the server has it\\033");
         let numeric = View { numeric: true, human: true, ..view }.long(&file, Some(&names), now);
         assert_eq!(numeric, "-rw-r--r--    ? 0        7            2.0K Sep  9  2001 x");
-    }
-
-    #[test]
-    fn modes_have_their_letters() {
-        for (bits, want) in [
-            (0o040_755, "drwxr-xr-x"),
-            (0o100_644, "-rw-r--r--"),
-            (0o104_755, "-rwsr-xr-x"),
-            (0o102_640, "-rw-r-S---"),
-            (0o041_777, "drwxrwxrwt"),
-            (0o041_776, "drwxrwxrwT"),
-            (0o120_777, "lrwxrwxrwx"),
-            (0, "?---------"),
-        ] {
-            assert_eq!(mode(bits), want);
-        }
-    }
-
-    #[test]
-    fn days_have_their_dates() {
-        for (day, want) in [
-            (0, (1970, 0, 1)),
-            (11_016, (2000, 1, 29)),
-            (11_017, (2000, 2, 1)),
-            (-1, (1969, 11, 31)),
-            (47_540, (2100, 1, 28)),
-            (47_541, (2100, 2, 1)),
-        ] {
-            assert_eq!(civil(day), want, "{day}");
-        }
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::paths::{below, join};
 use crate::session::{Session, columns};
 use crate::words::Word;
 use sftp::codec::{Attrs, Name};
-use std::time::SystemTime;
 
 impl Session {
     /// The files of a pattern, or the current directory.
@@ -31,17 +30,19 @@ impl Session {
     }
 
     fn ls_directory(&self, view: View, directory: &[u8], from: Option<&[u8]>) -> Result<()> {
-        let entries = self.files.list(directory)?;
-        let visible = entries.into_iter().filter(|e| view.all || !e.name.starts_with(b"."));
-        let mut items: Vec<Item> = visible
-            .map(|Name { name, longname, attrs }| Item {
-                name: seen(&join(directory, &name), from).to_vec(),
-                attrs: Some(attrs),
-                longname: Some(longname),
-            })
-            .collect();
+        let mut listing = self.files.open_listing(directory)?;
+        let item = |name: Name| item(view, directory, from, name);
+        if view.is_as_it_comes() {
+            while let Some(names) = listing.next()?.filter(|_| !self.mover.is_interrupted()) {
+                let items: Vec<Item> = names.into_iter().filter_map(item).collect();
+                self.show(view, items, 0)?;
+            }
+            return Ok(());
+        }
+        let names = listing.all(view.long && !self.files.knows_names())?;
+        let items: Vec<Item> = names.into_iter().filter_map(item).collect();
         let longest = items.iter().map(|item| item.name.len()).max();
-        self.show(view, &mut items, longest.unwrap_or(0))
+        self.show(view, items, longest.unwrap_or(0))
     }
 
     fn ls_found(&self, view: View, found: &[Found<Attrs>], from: Option<&[u8]>) -> Result<()> {
@@ -50,25 +51,34 @@ impl Session {
             attrs: Some(found.stat.clone()),
             longname: None,
         };
-        let mut items: Vec<Item> = found.iter().map(item).collect();
+        let items = found.iter().map(item).collect();
         // As sftp(1) counts: by the whole path, though less of it may be shown.
         let longest = found.iter().map(|found| found.path.len()).max();
-        self.show(view, &mut items, longest.unwrap_or(0))
+        self.show(view, items, longest.unwrap_or(0))
     }
 
-    fn show(&self, view: View, items: &mut [Item], longest: usize) -> Result<()> {
-        view.sort(items);
+    fn show(&self, view: View, mut items: Vec<Item>, longest: usize) -> Result<()> {
+        view.sort(&mut items);
         if !view.long {
-            return self.print(&view.short(items, longest, columns().unwrap_or(80)));
+            return self.print(&view.short(&items, longest, columns().unwrap_or(80)));
         }
         let names = match view.numeric {
             true => None,
             false => self.files.names(items.iter().filter_map(|item| item.attrs.as_ref()))?,
         };
-        let now = SystemTime::now();
+        let now = sftp::longname::now();
         let lines = items.iter().map(|item| view.long(item, names.as_ref(), now) + "\n");
         self.print(&lines.collect::<String>())
     }
+}
+
+/// A name of a directory, if it is to be seen.
+fn item(view: View, directory: &[u8], from: Option<&[u8]>, name: Name) -> Option<Item> {
+    let Name { name, longname, attrs } = name;
+    let longname = Some(longname).filter(|line| !line.is_empty());
+    let is_seen = view.all || !name.starts_with(b".");
+    let name = seen(&join(directory, &name), from).to_vec();
+    is_seen.then_some(Item { name, attrs: Some(attrs), longname })
 }
 
 /// A path as it is shown: what of it is below a directory that it is relative to.

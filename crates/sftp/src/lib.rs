@@ -6,5 +6,6 @@
 
 pub mod client;
 pub mod codec;
+pub mod longname;
 pub mod server;
 pub mod xattrs;

@@ -5,10 +5,11 @@ use super::change::{open_directory, shown};
 use super::fault::Fault;
 use super::handles::{Open, What};
 use super::log::Level;
-use super::longname::{longname, now};
+use super::longname::longname;
 use super::paths::NOFOLLOW;
 use super::queue::Shared;
 use crate::codec::{Attrs, Handle, Name, Reply};
+use crate::longname::now;
 use rustix::fs::Dir;
 use std::sync::{Mutex, PoisonError};
 
