@@ -20,7 +20,8 @@ fn main() -> io::Result<()> {
     let home = std::env::var_os("HOME").map_or_else(|| start.clone(), Into::into);
     let account = Account { name: b"tester".to_vec(), home };
     let (peer, log) = (String::new(), Arc::new(Nowhere));
-    let setup = Setup { options: *options, account, start, peer, log };
+    let links = Default::default();
+    let setup = Setup { options: *options, account, start, peer, links, log };
     let (mut input, output, _) = sftp::server::start(setup)?;
     std::thread::spawn(move || {
         let mut buffer = vec![0; 1 << 19];

@@ -85,8 +85,8 @@ impl Connection {
             session,
             board,
             rule,
+            known: known(peer.as_ref()),
             peer,
-            known: Known::default(),
             quickest: AtomicU64::new(u64::MAX),
             log: Arc::clone(log),
             socket,
@@ -128,7 +128,8 @@ impl Connection {
     ) -> Result<client::Client, Error> {
         match &self.0 {
             Way::Ssh(ssh) => {
-                ssh.open(Request::Subsystem(name.to_owned()), events, &Known::default())
+                let known = known(ssh.peer.as_ref());
+                ssh.open(Request::Subsystem(name.to_owned()), events, &known)
             }
             Way::Program { .. } => Err(Error::NoCommands),
         }
@@ -144,7 +145,7 @@ impl Connection {
         events: Sender<Event>,
     ) -> Result<client::Client, Error> {
         match &self.0 {
-            Way::Ssh(ssh) => ssh.open(Request::Exec(command), events, &Known::default()),
+            Way::Ssh(ssh) => ssh.open(Request::Exec(command), events, &known(ssh.peer.as_ref())),
             Way::Program { .. } => Err(Error::NoCommands),
         }
     }
@@ -291,6 +292,11 @@ impl Ssh {
         let words = Words::new(move |line| log.info(format_args!("{host}: {line}")));
         Ok(Sink::consumer(Box::new(words.map_err(no_descriptor)?)))
     }
+}
+
+/// What a server's identification tells about its sftp server.
+fn known(peer: Option<&Peer>) -> Known {
+    peer.map_or_else(Known::default, |peer| Known::of(peer.ident().software()))
 }
 
 /// Waits until a channel is open.

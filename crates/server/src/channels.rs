@@ -29,6 +29,8 @@ pub(crate) struct Served {
     /// Of the key whose signature completed the login (A4).
     pub(crate) options: Options,
     pub(crate) log: Arc<Log>,
+    /// What the client says it is: the software version of its identification.
+    pub(crate) software: String,
     /// The peer knows `eow@openssh.com`.
     pub(crate) knows_eow: bool,
 }
@@ -203,6 +205,7 @@ impl Served {
             account: &self.account,
             config: &self.config,
             ends: self.ends,
+            software: &self.software,
             options: &self.options,
             client: variables,
             original: script.original.as_deref(),

@@ -19,6 +19,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) account: &'a Account,
     pub(crate) config: &'a Server,
     pub(crate) ends: Endpoints,
+    /// Who the client says it is.
+    pub(crate) software: &'a str,
     /// Of the key that logged in.
     pub(crate) options: &'a Options,
     /// What the client asked for and AcceptEnv allowed.
@@ -47,6 +49,7 @@ pub(crate) fn build(facts: &Facts<'_>) -> Vec<(OsString, OsString)> {
     config.set_env.iter().for_each(|(name, value)| all.set(name, value));
     all.set("SSH_CLIENT", ends.ssh_client());
     all.set("SSH_CONNECTION", ends.ssh_connection());
+    all.set(sftp::server::CLIENT, facts.software);
     if let Some(original) = facts.original {
         all.set("SSH_ORIGINAL_COMMAND", original);
     }
@@ -122,6 +125,7 @@ mod tests {
             account: &account,
             config,
             ends,
+            software: "Go",
             options,
             client: &client,
             original: Some(OsStr::new("ls")),
@@ -143,6 +147,7 @@ mod tests {
             assert!(has(&all, line), "{line} not in {all:?}");
         }
         assert!(has(&all, "SSH_ORIGINAL_COMMAND=ls"));
+        assert!(has(&all, "LONGHAUL_CLIENT=Go"));
         assert!(has(&all, "SSH_CONNECTION=UNKNOWN 65535 UNKNOWN 65535"));
         assert!(!has(&all, "HOME=/x"));
         assert_eq!(all.iter().filter(|line| line.starts_with("A=")).count(), 1);

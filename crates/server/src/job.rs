@@ -245,6 +245,7 @@ mod tests {
                 account: &account,
                 config: &config,
                 ends: Endpoints::default(),
+                software: "",
                 options: &options,
                 client: &[],
                 original: None,

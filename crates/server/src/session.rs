@@ -282,6 +282,8 @@ impl Visit {
         let plan = self.plan(authenticated.transport());
         let (rule, knows_eow) = self.peer_limits(authenticated.transport());
         let sessions = usize::try_from(self.config.max_sessions).unwrap_or(usize::MAX);
+        let peer = authenticated.transport().peer();
+        let software = peer.map_or_else(String::new, |peer| peer.ident().software().to_owned());
         let limits = Limits::server(sessions).answering(requests::NAMES);
         let connection = self.with_policy(Connection::new(authenticated, limits));
         let channels = Channels::new(Served {
@@ -290,6 +292,7 @@ impl Visit {
             ends: self.ends,
             options,
             log: Arc::clone(&self.log),
+            software,
             knows_eow,
         });
         let tune = Tune::new(self.buffers(), rule);

@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use conf::LogLevel;
 use engine::{Consumer, Port, Producer, Sink, Source, Stream};
 use proto::channel::LocalId;
+use sftp::codec::LinkOrder;
 use sftp::server::{Account, Input, Level, Options, Output, Session, Setup};
 use std::fmt::Arguments;
 use std::io::{self, IoSlice, IoSliceMut, Read};
@@ -57,6 +58,7 @@ fn setup(options: Options, served: &Served) -> Setup {
         account: Account { name: account.name.clone().into_bytes(), home: account.home.clone() },
         start: start.to_owned(),
         peer: served.ends.peer_ip().map_or_else(|| "UNKNOWN".to_owned(), |ip| ip.to_string()),
+        links: LinkOrder::of_client(&served.software),
         log: Arc::new(Lines(log)),
         options,
     }

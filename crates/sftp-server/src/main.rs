@@ -12,6 +12,7 @@ mod pipes;
 use anyhow::{Context, Result};
 use log::Log;
 use nix::unistd::{Uid, User};
+use sftp::codec::LinkOrder;
 use sftp::server::{Account, Action, Options, Setup, USAGE};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -53,12 +54,20 @@ fn serve(options: Options) -> Result<ExitCode> {
         account: Account { name: user.name.into_bytes(), home: user.dir },
         start: std::env::current_dir().unwrap_or_else(|_| "/".into()),
         peer: peer(),
+        links: links(),
         log: Arc::new(log),
     };
     let (input, output, session) = sftp::server::start(setup).context("start")?;
     pipes::start_input(input).context("start a thread")?;
     pipes::send(output);
     Ok(ExitCode::from(session.exit_status()))
+}
+
+/// By the client's identification, which lhsshd tells. Behind another sshd clients send OpenSSH's
+/// order, or what that one's identification makes them send.
+fn links() -> LinkOrder {
+    let client = std::env::var(sftp::server::CLIENT).unwrap_or_default();
+    LinkOrder::of_client(&client)
 }
 
 /// The client's address, as sshd tells it.

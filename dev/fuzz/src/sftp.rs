@@ -66,6 +66,7 @@ pub fn sftp_server(data: &[u8]) {
         account: Account { name: b"nobody".to_vec(), home: "/".into() },
         start: "/".into(),
         peer: String::new(),
+        links: Default::default(),
         log: Arc::new(Nowhere),
     })
     .expect("there are descriptors");

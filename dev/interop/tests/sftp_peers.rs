@@ -159,6 +159,8 @@ fn with_our_servers(programs: &[&str], check: impl Fn(&Host) -> Result<()>) -> R
             let host = Host::start(kind, behind)?;
             check(&host)?;
             host.same()?;
+            let log = host.server.whole_log();
+            ensure!(!log.contains("after ending it"), "{}: {log}", host.what);
         }
     }
     Ok(())
@@ -322,15 +324,11 @@ fn lhsftp_with_everybodys_servers() -> Result<()> {
         }
         let host = Host::start(kind, behind)?;
         let (local, remote, back) = (host.local(), host.remote(), host.back());
-        // asyncssh takes the paths of a link the other way round from all but OpenSSH's client.
-        let link =
-            if kind == Kind::Asyncssh { "" } else { "ln -s large THERE/soft\nrm THERE/soft" };
-        let text = format!(
-            "pwd\nput -Rp HERE THERE\nls -la THERE\nls THERE/s*\nput HERE/large THERE/copy\n\
-             rename THERE/copy THERE/copy2\n{link}\nls -l THERE/copy2\nchmod 600 THERE/copy2\n\
+        let text = "pwd\nput -Rp HERE THERE\nls -la THERE\nls THERE/s*\nput HERE/large THERE/copy\n\
+             rename THERE/copy THERE/copy2\nln -s large THERE/soft\nget THERE/soft BACK.soft\n\
+             rm THERE/soft\nls -l THERE/copy2\nchmod 600 THERE/copy2\n\
              reget THERE/copy2 BACK.part\nrm THERE/copy2\nmkdir THERE/new\nrmdir THERE/new\n\
-             -df\n-get THERE/nothing\ncd THERE\nls\ncd\nget -Rp THERE BACK\n"
-        );
+             -df\n-get THERE/nothing\ncd THERE\nls\ncd\nget -Rp THERE BACK\n";
         let text = text.replace("THERE", &remote.display().to_string());
         let text = text.replace("HERE", &local.display().to_string());
         let text = text.replace("BACK", &back.display().to_string());
@@ -339,7 +337,10 @@ fn lhsftp_with_everybodys_servers() -> Result<()> {
         fs::write(&part, &fs::read(local.join("large"))?[..12_345])?;
         host.must(&[&lhsftp, "-F", "{config}", "-b", "{lab}batch", "peer"])?;
         host.same()?;
-        ensure!(fs::read(&part)? == fs::read(local.join("large"))?, "{}: resumed", host.what);
+        let large = fs::read(local.join("large"))?;
+        ensure!(fs::read(&part)? == large, "{}: resumed", host.what);
+        let soft = fs::read(host.lab.path("tree.back.soft"))?;
+        ensure!(soft == large, "{}: by the link that was made", host.what);
         let target = host.lab.path("alone");
         let file = format!("peer:{}/large", remote.display());
         host.must(&[&lhsftp, "-q", "-F", "{config}", &file, "{lab}alone"])?;

@@ -48,7 +48,8 @@ impl Client {
     }
 
     fn ask(&self, request: &Request, waiting: Waiting) {
-        self.shared().ask(Item::Message(message(request, waiting)));
+        let request = self.shared().links().of_request(request);
+        self.shared().ask(Item::Message(message(&request, waiting)));
     }
 
     /// Sends bytes into a file at the server from `remote` on, in WRITEs as large as the server and

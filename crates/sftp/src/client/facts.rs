@@ -1,7 +1,7 @@
 //! What the server can do: the extensions of its VERSION (draft section 4) and its limits
 //! (OpenSSH PROTOCOL section 4.8, `limits@openssh.com`).
 
-use crate::codec::{Limits, MAX_DATA, MAX_PACKET, Pairs};
+use crate::codec::{Limits, LinkOrder, MAX_DATA, MAX_PACKET, Pairs};
 use std::sync::{Arc, OnceLock};
 
 /// Bytes of data that every server takes and gives at once: the draft's section 3 asks for packets
@@ -31,16 +31,29 @@ impl ServerFacts {
 /// What is known of a server, for all channels of one connection to it: the first that hears it
 /// spares the others the wait. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub struct Known(Arc<OnceLock<ServerFacts>>);
+pub struct Known {
+    facts: Arc<OnceLock<ServerFacts>>,
+    links: LinkOrder,
+}
 
 impl Known {
+    /// Of a server behind an SSH server that identifies itself as this software version.
+    pub fn of(software: &str) -> Self {
+        Self { facts: Arc::default(), links: LinkOrder::of_server(software) }
+    }
+
     pub(super) fn get(&self) -> Option<&ServerFacts> {
-        self.0.get()
+        self.facts.get()
     }
 
     /// The first word counts.
     pub(super) fn set(&self, facts: ServerFacts) {
-        let _ = self.0.set(facts);
+        let _ = self.facts.set(facts);
+    }
+
+    /// How it wants the arguments of SYMLINK.
+    pub(super) fn links(&self) -> LinkOrder {
+        self.links
     }
 }
 

@@ -6,7 +6,7 @@ use super::asked::{Arriving, Expect, Get, Item, Owed, Waiting};
 use super::facts::{Known, ServerFacts, Sizes};
 use super::transfer::Sent;
 use super::{Answer, Error, Event};
-use crate::codec::Reply;
+use crate::codec::{LinkOrder, Reply};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -93,6 +93,11 @@ impl Shared {
             Item::Put(put) => self.answer(put.token, Err(why.clone())),
             Item::Get(get) => self.answer(get.token, Err(why.clone())),
         }
+    }
+
+    /// How the server wants the arguments of SYMLINK.
+    pub(super) fn links(&self) -> LinkOrder {
+        self.known.links()
     }
 
     // ---- asking: any thread

@@ -6,6 +6,7 @@
 //! reply      what a server answers, typed has the contents of extended replies
 //! head       the heads of WRITE and DATA alone, whose payload is not parsed but moved
 //! attrs, status                what they have in common
+//! links      the order of SYMLINK's arguments, which is not everybody's
 //! ```
 //! Every packet is `uint32 length`, then that many bytes: its type, and all but the first two have
 //! a `uint32 id`. `encode` writes the length too, `parse` takes what follows it.
@@ -14,6 +15,7 @@ mod attrs;
 mod extended;
 mod head;
 mod hello;
+mod links;
 mod reply;
 mod request;
 mod status;
@@ -23,6 +25,7 @@ pub use attrs::{Attrs, LINKED, NANOSECONDS, Pairs, XATTRS};
 pub use extended::{Extended, GetFile, PutFile, PutFlags, name};
 pub use head::{DATA_HEAD, DataHead, WRITE_HEAD, WriteHead};
 pub use hello::{Hello, LINKED_WANTED, NANOSECONDS_WANTED, VERSION, XATTRS_WANTED};
+pub use links::LinkOrder;
 pub use reply::{Name, Reply};
 pub use request::{OpenFlags, Request};
 pub use status::Status;

@@ -98,7 +98,9 @@ pub enum Request {
     },
     /// Answered by one name.
     Readlink(Vec<u8>),
-    /// Makes a link. On the wire in OpenSSH's order, which is not the draft's.
+    /// Makes a link. On the wire in OpenSSH's order, which is not the draft's ([`LinkOrder`]).
+    ///
+    /// [`LinkOrder`]: super::LinkOrder
     Symlink {
         /// What the link says.
         target: Vec<u8>,

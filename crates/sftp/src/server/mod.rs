@@ -41,10 +41,15 @@ pub use options::{Action, Facility, Options, USAGE};
 pub use output::Output;
 pub use permit::requests;
 
+use crate::codec::LinkOrder;
 use queue::Shared;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Name of the variable by which lhsshd tells an SFTP server that is a program of its own who the
+/// client says it is: the software version of its identification.
+pub const CLIENT: &str = "LONGHAUL_CLIENT";
 
 /// Whom the server serves, and from where.
 #[derive(Debug, Clone)]
@@ -65,6 +70,8 @@ pub struct Setup {
     pub start: PathBuf,
     /// The client's address, for the log.
     pub peer: String,
+    /// In which order the client puts the arguments of SYMLINK.
+    pub links: LinkOrder,
     /// Takes lines.
     pub log: Arc<dyn Log>,
 }

@@ -36,7 +36,7 @@ impl Shared {
             return Err(Status::Unsupported.into());
         };
         self.permit(operation)?;
-        match request {
+        match &*self.setup.links.of_request(request) {
             Request::Open { path, flags, attrs } => self.open(path, *flags, attrs),
             Request::Opendir(path) => self.opendir(path),
             Request::Readdir(handle) => self.readdir(handle),

@@ -2,7 +2,8 @@
 //! how large ones replies leave.
 
 use sftp::codec::{
-    Attrs, Extended, Handle, Hello, NANOSECONDS_WANTED, OpenFlags, Reply, Request, Status, VERSION,
+    Attrs, Extended, Handle, Hello, LinkOrder, NANOSECONDS_WANTED, OpenFlags, Reply, Request,
+    Status, VERSION,
 };
 use sftp::server::{Account, Action, Input, Level, Log, Options, Output, Session, Setup, start};
 use std::collections::HashMap;
@@ -62,6 +63,7 @@ pub(crate) fn open(words: &str) -> (TempDir, Input, Output, Session, Lines) {
         account: Account { name: b"somebody".to_vec(), home: "/home/somebody".into() },
         start: dir.path().to_owned(),
         peer: "192.0.2.7".to_owned(),
+        links: LinkOrder::default(),
         log: Arc::new(log.clone()),
     };
     let (input, output, session) = start(setup).unwrap();
