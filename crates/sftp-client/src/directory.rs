@@ -66,7 +66,7 @@ impl Directory {
     }
 
     /// All is in it: mode, and times if they are to be kept.
-    pub(crate) fn complete(self, times: Option<(u32, u32)>) -> Result<()> {
+    pub(crate) fn complete(&self, times: Option<(u32, u32)>) -> Result<()> {
         if let Some(times) = times {
             let set = futimens(&self.fd, &timestamps(times));
             set.map_err(|error| failed("local set times on", &self.name, error))?;

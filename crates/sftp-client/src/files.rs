@@ -1,14 +1,15 @@
 //! The server's files: one function per question, answers as values, failures in words.
 //!
-//! Names from listings are checked here, once for everybody: one component, no NUL (F1).
+//! Names of directories come from module `names`, which checks them (F1).
 
 use crate::escape::shown;
 use crate::failure::{Failure, Result};
 use crate::glob::{Kind, Tree};
 use crate::listing::Names;
+use crate::names::Listing;
 use sftp::client::{Client, Error};
 use sftp::codec::{
-    Attrs, Extended, Groups, Handle, Name, OpenFlags, Reply, Request, Status, Statvfs, name,
+    Attrs, Extended, Groups, Handle, Name, OpenFlags, Reply, Request, Statvfs, name,
 };
 use std::collections::BTreeSet;
 
@@ -17,9 +18,6 @@ use std::collections::BTreeSet;
 pub(crate) struct Files {
     client: Client,
 }
-
-/// Most names of one directory: a server cannot fill our memory by never coming to an end.
-const MOST_NAMES: usize = 8 << 20;
 
 /// The bits of a mode that say what a file is.
 const KIND: u32 = 0o170_000;
@@ -90,36 +88,19 @@ impl Files {
             .is_ok_and(|attrs| kind(&attrs) == Kind::Directory)
     }
 
-    /// All names in a directory, as the server lists them, but those that are none.
-    pub(crate) fn list(&self, path: &[u8]) -> Result<Vec<Name>> {
-        let what = || format!("remote readdir(\"{}\")", shown(path));
-        let handle = self.client.call(&Request::Opendir(path.to_vec()));
-        let handle = opened(handle).map_err(|error| Failure::asked(what(), &error))?;
-        let listed = self.entries(&handle, path);
-        // All names are here, so whether that works is the server's affair.
-        _ = self.client.call(&Request::Close(handle));
-        listed.map_err(|error| Failure::asked("Couldn't read directory", &error))
+    /// A directory's names, as they come.
+    pub(crate) fn open_listing(&self, path: &[u8]) -> Result<Listing> {
+        Listing::open(&self.client, path)
     }
 
-    fn entries(&self, handle: &Handle, path: &[u8]) -> std::result::Result<Vec<Name>, Error> {
-        let mut all = Vec::new();
-        loop {
-            match self.client.call(&Request::Readdir(handle.clone())) {
-                Ok(Reply::Names(names)) => {
-                    // A reply without names would let a server keep us here (F6).
-                    if names.is_empty() {
-                        return Ok(all);
-                    }
-                    all.extend(names.into_iter().filter(|name| is_component(name, path)));
-                    if all.len() > MOST_NAMES {
-                        return Err(Error::ended("a directory without end"));
-                    }
-                }
-                Ok(_) => return Ok(all),
-                Err(error) if error.status() == Some(Status::Eof) => return Ok(all),
-                Err(error) => return Err(error),
-            }
-        }
+    /// All names in a directory, without the server's lines about them.
+    pub(crate) fn list(&self, path: &[u8]) -> Result<Vec<Name>> {
+        self.open_listing(path)?.all(false)
+    }
+
+    /// Whether the server tells the names of users and groups, so that its lines are not needed.
+    pub(crate) fn knows_names(&self) -> bool {
+        self.has(name::USERS_GROUPS)
     }
 
     /// Makes a directory.
@@ -192,7 +173,7 @@ impl Files {
     /// Names of the users and groups of these files; `None` if the server cannot say, and the
     /// lines of its listings have to do.
     pub(crate) fn names<'a>(&self, of: impl Iterator<Item = &'a Attrs>) -> Result<Option<Names>> {
-        if !self.has(name::USERS_GROUPS) {
+        if !self.knows_names() {
             return Ok(None);
         }
         let owners: Vec<(u32, u32)> = of.filter_map(|attrs| attrs.owner).collect();
@@ -229,9 +210,14 @@ impl Files {
         self.done(&Request::Fsetstat(handle.clone(), attrs), || "remote fsetstat".to_owned())
     }
 
+    /// Whether the server can say that a file is on its disk.
+    pub(crate) fn can_sync(&self) -> bool {
+        self.has(name::FSYNC)
+    }
+
     /// Waits until an open file is on the server's disk, if the server can say.
     pub(crate) fn sync(&self, handle: &Handle) -> Result<()> {
-        if !self.has(name::FSYNC) {
+        if !self.can_sync() {
             return Ok(());
         }
         let request = Request::Extended(Extended::Fsync(handle.clone()));
@@ -252,17 +238,6 @@ impl Files {
     fn done(&self, request: &Request, what: impl FnOnce() -> String) -> Result<()> {
         self.client.call(request).map(drop).map_err(|error| Failure::asked(what(), &error))
     }
-}
-
-/// F1: what is no plain name is not taken from a server.
-fn is_component(entry: &Name, directory: &[u8]) -> bool {
-    let name = entry.name.as_slice();
-    let plain = !name.is_empty() && !name.contains(&b'/') && !name.contains(&0);
-    if !plain {
-        let (name, directory) = (shown(name), shown(directory));
-        eprintln!("Server sent suspect path \"{name}\" during readdir of \"{directory}\"");
-    }
-    plain
 }
 
 fn attrs(reply: std::result::Result<Reply, Error>) -> std::result::Result<Attrs, Error> {

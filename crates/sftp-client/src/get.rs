@@ -1,18 +1,22 @@
 //! `get` and `reget`: files and trees of the server, brought here.
 
 use crate::command::{Manner, Path};
+use crate::convoy::{Convoy, SMALL};
 use crate::directory::{self, Directory};
+use crate::download::Download;
 use crate::escape::shown;
 use crate::failure::{Failure, Result};
 use crate::files::{is_regular, kind};
 use crate::glob::{self, Kind};
 use crate::local;
+use crate::names::Once;
 use crate::paths::{absolute, base, join};
 use crate::session::Session;
-use crate::transfer::{Moved, Span};
+use crate::transfer::Span;
 use crate::words::Word;
-use sftp::codec::{Attrs, Handle, OpenFlags};
+use sftp::codec::{Attrs, Handle, Name, OpenFlags};
 use std::fs::File;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Deepest tree that is followed, in both directions: sftp(1)'s bound. A server could otherwise
@@ -20,15 +24,15 @@ use std::sync::Arc;
 pub(crate) const DEEPEST: usize = 64;
 
 /// Where a file goes.
-enum Place<'a> {
+pub(crate) enum Place {
     /// To a path that the user named.
-    Named(&'a [u8]),
+    Named(Path),
     /// Into a directory that we hold, under a name of one component.
-    Below(&'a Directory, &'a [u8]),
+    Below(Rc<Directory>, Path),
 }
 
-impl Place<'_> {
-    fn open(&self, mode: u32, keep: bool) -> Result<File> {
+impl Place {
+    pub(crate) fn open(&self, mode: u32, keep: bool) -> Result<File> {
         match self {
             Self::Named(path) => directory::create(path, mode, keep),
             Self::Below(directory, name) => directory.file(name, mode, keep),
@@ -37,7 +41,7 @@ impl Place<'_> {
 
     fn path(&self) -> Path {
         match self {
-            Self::Named(path) => path.to_vec(),
+            Self::Named(path) => path.clone(),
             Self::Below(directory, name) => join(directory.name(), name),
         }
     }
@@ -75,7 +79,7 @@ impl Session {
             self.say(&format!("{verb} {} to {}", shown(&file.path), shown(&to)));
             let done = match file.is_directory && manner.recursive {
                 true => self.get_tree(&file.path, &to, manner),
-                false => self.get_file(&file.path, &file.stat, &Place::Named(&to), manner),
+                false => self.get_file(&file.path, &file.stat, &Place::Named(to), manner),
             };
             outcome = self.note(done, outcome)?;
         }
@@ -86,12 +90,16 @@ impl Session {
         let from = self.files.realpath(from)?;
         let attrs = self.files.stat(&from)?;
         let top = Directory::top(to, attrs.mode)?;
-        self.get_directory(&from, &attrs, top, manner, 0)
+        let mut convoy = Convoy::default();
+        let walked = self.get_directory(&mut convoy, &from, &attrs, top, manner, 0);
+        convoy.end(self, walked)
     }
 
-    /// Goes on after a file that fails; the outcome says that one did.
+    /// Goes on after a file that fails. Names are taken as they come, so that a directory without
+    /// end costs no memory.
     fn get_directory(
         &mut self,
+        convoy: &mut Convoy,
         from: &[u8],
         attrs: &Attrs,
         to: Directory,
@@ -102,41 +110,75 @@ impl Session {
             let levels = format!("Maximum directory depth exceeded: {depth} levels");
             return Err(Failure::Because(levels));
         }
-        self.print(&format!("Retrieving {}\n", shown(from)))?;
-        let mut outcome = Ok(());
-        for entry in self.files.list(from)? {
-            if self.mover.is_interrupted() {
-                return Err(Failure::Told);
-            }
-            let (name, path) = (entry.name.as_slice(), join(from, &entry.name));
-            if name == b"." || name == b".." {
-                continue;
-            }
-            let done = match kind(&entry.attrs) {
-                Kind::Directory => to.child(name, entry.attrs.mode).and_then(|child| {
-                    self.get_directory(&path, &entry.attrs, child, manner, depth + 1)
-                }),
-                Kind::Other if is_regular(&entry.attrs) => {
-                    self.get_file(&path, &entry.attrs, &Place::Below(&to, name), manner)
+        let line = format!("Retrieving {}\n", shown(from));
+        convoy.then(self, move |session| session.print(&line))?;
+        let to = Rc::new(to);
+        let (mut listing, mut once) = (self.files.open_listing(from)?, Once::default());
+        while let Some(names) = listing.next()? {
+            for entry in names {
+                if self.mover.is_interrupted() {
+                    return Err(Failure::Told);
                 }
-                _ => {
-                    eprintln!("download \"{}\": not a regular file", shown(&path));
-                    Ok(())
+                if !once.is_new(&entry.name) {
+                    return Err(listing.repeats(&entry.name));
                 }
-            };
-            outcome = self.note(done, outcome)?;
+                let done = self.get_entry(convoy, from, entry, &to, manner, depth);
+                convoy.note(self, done)?;
+            }
         }
-        let complete = to.complete(attrs.times.filter(|_| manner.preserve));
-        self.note(complete, outcome)?
+        drop(listing);
+        let times = attrs.times.filter(|_| manner.preserve);
+        convoy.then(self, move |_| to.complete(times))
     }
 
-    fn get_file(
+    fn get_entry(
         &mut self,
+        convoy: &mut Convoy,
+        from: &[u8],
+        entry: Name,
+        to: &Rc<Directory>,
+        manner: Manner,
+        depth: usize,
+    ) -> Result<()> {
+        let Name { name, attrs, .. } = entry;
+        let path = join(from, &name);
+        match kind(&attrs) {
+            _ if name == b"." || name == b".." => Ok(()),
+            Kind::Directory => {
+                let child = to.child(&name, attrs.mode)?;
+                self.get_directory(convoy, &path, &attrs, child, manner, depth + 1)
+            }
+            Kind::Other if is_regular(&attrs) => {
+                let to = Place::Below(Rc::clone(to), name);
+                self.get_in_company(convoy, &path, &attrs, to, manner)
+            }
+            _ => convoy.then(self, move |_| {
+                eprintln!("download \"{}\": not a regular file", shown(&path));
+                Ok(())
+            }),
+        }
+    }
+
+    fn get_in_company(
+        &mut self,
+        convoy: &mut Convoy,
         from: &[u8],
         attrs: &Attrs,
-        to: &Place<'_>,
+        to: Place,
         manner: Manner,
     ) -> Result<()> {
+        let size = attrs.size.unwrap_or(u64::MAX);
+        if manner.resume || size > SMALL || !self.mover.is_free() {
+            convoy.drain(self)?;
+            return self.get_file(from, attrs, &to, manner);
+        }
+        convoy.make_room(self, size)?;
+        let (download, token) = Download::begin(&mut self.mover, from, attrs, to, manner);
+        convoy.begin(Box::new(download), token);
+        Ok(())
+    }
+
+    fn get_file(&mut self, from: &[u8], attrs: &Attrs, to: &Place, manner: Manner) -> Result<()> {
         if !is_regular(attrs) {
             return Err(Failure::Because(format!("download {}: not a regular file", shown(from))));
         }
@@ -148,10 +190,7 @@ impl Session {
         let (before, after) = (self.mover.seen(&before), self.mover.seen(&after));
         let local = done?;
         closed?;
-        if changed(before.as_ref(), after.as_ref()) {
-            let from = shown(from);
-            return Err(Failure::Because(format!("remote \"{from}\" changed while it was read")));
-        }
+        changed(before.as_ref(), after.as_ref(), from)?;
         finish(&local, attrs, to, manner)
     }
 
@@ -160,7 +199,7 @@ impl Session {
         from: &[u8],
         attrs: &Attrs,
         remote: &Handle,
-        to: &Place<'_>,
+        to: &Place,
         manner: Manner,
     ) -> Result<Arc<File>> {
         let local = Arc::new(to.open(attrs.mode.unwrap_or(0o666), manner.resume)?);
@@ -170,7 +209,7 @@ impl Session {
         let span = Span { local: &local, remote, from: start, size };
         let moved = self.mover.fetch(&span, &mut meter);
         self.close_meter(meter);
-        let cut = cut(&local, &moved, start);
+        let cut = cut(&local, moved.end.max(start));
         if let Some(wrong) = moved.failed {
             return Err(wrong.failure(|| format!("read remote \"{}\" ", shown(from))));
         }
@@ -180,7 +219,7 @@ impl Session {
 }
 
 /// Where to go on: at the end of what is there.
-fn resume_at(local: &File, to: &Place<'_>, size: u64) -> Result<u64> {
+fn resume_at(local: &File, to: &Place, size: u64) -> Result<u64> {
     let there = local.metadata().map_err(|error| failed("stat local", to, &error))?.len();
     if there > size {
         return Err(Failure::Because(format!(
@@ -195,8 +234,7 @@ fn resume_at(local: &File, to: &Place<'_>, size: u64) -> Result<u64> {
 }
 
 /// Cuts the file to what is whole of it: past a gap there is nothing that `reget` could use.
-fn cut(local: &File, moved: &Moved, start: u64) -> std::io::Result<()> {
-    let end = moved.end.max(start);
+pub(crate) fn cut(local: &File, end: u64) -> std::io::Result<()> {
     if local.metadata()?.is_file() && local.metadata()?.len() > end {
         local.set_len(end)?;
     }
@@ -205,18 +243,19 @@ fn cut(local: &File, moved: &Moved, start: u64) -> std::io::Result<()> {
 
 /// F9: a file that changed between two looks has come as a mixture. A server that does not tell
 /// leaves it at that.
-fn changed(before: Option<&Attrs>, after: Option<&Attrs>) -> bool {
+pub(crate) fn changed(before: Option<&Attrs>, after: Option<&Attrs>, from: &[u8]) -> Result<()> {
+    let key = |attrs: &Attrs| (attrs.size, attrs.times.map(|(_, mtime)| mtime));
     match before.zip(after) {
-        Some((before, after)) => {
-            before.size != after.size
-                || before.times.map(|(_, mtime)| mtime) != after.times.map(|(_, mtime)| mtime)
+        Some((before, after)) if key(before) != key(after) => {
+            let from = shown(from);
+            Err(Failure::Because(format!("remote \"{from}\" changed while it was read")))
         }
-        None => false,
+        _ => Ok(()),
     }
 }
 
 /// Mode, times, and all on disk, as far as asked for.
-fn finish(local: &File, attrs: &Attrs, to: &Place<'_>, manner: Manner) -> Result<()> {
+pub(crate) fn finish(local: &File, attrs: &Attrs, to: &Place, manner: Manner) -> Result<()> {
     if manner.preserve {
         if let Some(mode) = attrs.mode {
             let mode = rustix::fs::Mode::from_raw_mode(mode & 0o777);
@@ -234,7 +273,7 @@ fn finish(local: &File, attrs: &Attrs, to: &Place<'_>, manner: Manner) -> Result
     Ok(())
 }
 
-fn failed(what: &str, to: &Place<'_>, error: &std::io::Error) -> Failure {
+pub(crate) fn failed(what: &str, to: &Place, error: &std::io::Error) -> Failure {
     Failure::local(format!("{what} \"{}\"", shown(&to.path())), error)
 }
 

@@ -8,6 +8,7 @@ use crate::words;
 use sftp::client::{Incoming, Outgoing, pair};
 use sftp::codec::{Attrs, Handle, Hello, Name, Reply, Request, Status, VERSION};
 use std::io::{IoSlice, IoSliceMut};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::channel;
 
@@ -65,8 +66,16 @@ const DIRECTORY: u32 = 0o040_755;
 
 /// A server whose every directory has these names, once, and whose every file says `evil`.
 fn with_names(names: Vec<Name>) -> Session {
+    with_answers(names, |_| None)
+}
+
+/// The same, but for some answers.
+fn with_answers(
+    names: Vec<Name>,
+    mut other: impl FnMut(&Request) -> Option<Reply> + Send + 'static,
+) -> Session {
     let mut listed = false;
-    session(move |request| match request {
+    let mut usual = move |request: &Request| match request {
         Request::Realpath(path) if path == b"." => Reply::Names(vec![name(b"/", DIRECTORY)]),
         Request::Realpath(path) => Reply::Names(vec![name(path, DIRECTORY)]),
         Request::Stat(path) | Request::Lstat(path) => match path.ends_with(b"dir") {
@@ -87,7 +96,8 @@ fn with_names(names: Vec<Name>) -> Session {
         Request::Read { .. } => Reply::status(Status::Eof),
         Request::Close(_) => Reply::status(Status::Ok),
         _ => Reply::status(Status::Unsupported),
-    })
+    };
+    session(move |request| other(request).unwrap_or_else(|| usual(request)))
 }
 
 /// The names in `top`, deeper ones by their path.
@@ -177,6 +187,72 @@ fn f9_a_file_that_changes_while_it_is_read_is_an_error() {
         _ => Reply::status(Status::Ok),
     });
     assert!(get(&mut session, "x", &dir.path().join("x")).is_err());
+}
+
+/// A server with one file that says `evil`, and that has everything in good order.
+fn with_file(mode: u32) -> Session {
+    session(move |request| match request {
+        Request::Realpath(_) => Reply::Names(vec![name(b"/", DIRECTORY)]),
+        Request::Lstat(_) | Request::Stat(_) | Request::Fstat(_) => Reply::Attrs(attrs(mode)),
+        Request::Open { .. } => Reply::Handle(Handle::new(b"f").unwrap()),
+        Request::Read { offset: 0, .. } => Reply::Data(b"evil".to_vec()),
+        Request::Read { .. } => Reply::status(Status::Eof),
+        _ => Reply::status(Status::Ok),
+    })
+}
+
+#[test]
+fn f3_set_id_bits_of_a_server_are_not_taken_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let mode = |name: &str| dir.path().join(name).metadata().unwrap().permissions().mode();
+    let preserving = Manner { preserve: true, ..RECURSIVE };
+    for (name, manner) in [("plain", RECURSIVE), ("preserved", preserving)] {
+        let to = dir.path().join(name);
+        let words = words::split(b"x").unwrap();
+        let to = to.as_os_str().as_encoded_bytes();
+        with_file(0o106_755).get(manner, &words[0], Some(to)).unwrap();
+        assert_eq!(mode(name) & 0o7000, 0, "{name}");
+    }
+}
+
+#[test]
+fn f9_a_file_that_changes_while_it_is_sent_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    // In company, and alone.
+    for (number, size) in [(1, 100), (2, 1 << 20)] {
+        let tree = dir.path().join(format!("tree{number}"));
+        std::fs::create_dir(&tree).unwrap();
+        let source = tree.join("x");
+        std::fs::write(&source, vec![7; size]).unwrap();
+        let changing = source.clone();
+        let mut session = session(move |request| match request {
+            Request::Realpath(path) => Reply::Names(vec![name(path, DIRECTORY)]),
+            Request::Open { .. } => {
+                std::fs::write(&changing, vec![8; size]).unwrap();
+                Reply::Handle(Handle::new(b"f").unwrap())
+            }
+            Request::Stat(_) => Reply::status(Status::NoSuchFile),
+            _ => Reply::status(Status::Ok),
+        });
+        let words = words::split(tree.as_os_str().as_encoded_bytes()).unwrap();
+        assert!(session.put(RECURSIVE, &words[0], Some(b"/x")).is_err(), "{size} bytes");
+    }
+}
+
+#[test]
+fn f5_one_file_of_many_that_fails_is_told_and_the_others_arrive() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = (0..200).map(|number| name(format!("f{number:03}").as_bytes(), FILE)).collect();
+    let mut session = with_answers(names, |request| match request {
+        Request::Open { path, .. } if path.ends_with(b"f100") => {
+            Some(Reply::status(Status::PermissionDenied))
+        }
+        _ => None,
+    });
+    assert!(get(&mut session, "dir", &dir.path().join("in")).is_err());
+    let found = found(dir.path());
+    assert_eq!(found.len(), 1 + 199);
+    assert!(!found.contains(&"in/f100".to_owned()));
 }
 
 #[test]

@@ -7,8 +7,10 @@
 //! command       a line's words (words) -> a command
 //! session       what commands do: ls, get, put and the small ones
 //! files         the server's files, question by question
+//! names         the names in a directory of the server, bounded
 //! glob          patterns, on either side (pattern, local)
 //! transfer      a file's bytes, many requests under way (meter shows how far)
+//! convoy        small files of a tree in company (download, upload: one of them)
 //! directory     a local tree that is written into, never past a link
 //! listing       what ls and df print; escape makes it fit for a terminal
 //! ```
@@ -18,7 +20,9 @@
 mod args;
 mod command;
 mod connect;
+mod convoy;
 mod directory;
+mod download;
 mod escape;
 mod failure;
 mod files;
@@ -31,12 +35,14 @@ mod listing;
 mod local;
 mod ls;
 mod meter;
+mod names;
 mod paths;
 mod pattern;
 mod put;
 mod run;
 mod session;
 mod transfer;
+mod upload;
 mod words;
 
 use args::Invocation;

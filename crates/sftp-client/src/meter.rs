@@ -51,6 +51,17 @@ impl Meter {
         meter
     }
 
+    /// It began then.
+    pub(crate) fn since(mut self, begun: Instant) -> Self {
+        self.begun = begun;
+        self
+    }
+
+    /// All up to here is through, and nothing is drawn.
+    pub(crate) fn jump(&mut self, at: u64) {
+        self.at = at;
+    }
+
     /// So many bytes more are through.
     pub(crate) fn add(&mut self, bytes: u64) {
         self.at += bytes;

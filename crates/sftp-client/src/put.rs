@@ -1,6 +1,7 @@
 //! `put` and `reput`: files and trees of this side, taken to the server.
 
 use crate::command::{Manner, Path};
+use crate::convoy::{Convoy, SMALL};
 use crate::escape::shown;
 use crate::failure::{Failure, Result};
 use crate::files::kind;
@@ -10,12 +11,41 @@ use crate::local::{self, Here};
 use crate::paths::{absolute, base, join};
 use crate::session::Session;
 use crate::transfer::Span;
+use crate::upload::Upload;
 use crate::words::Word;
 use sftp::codec::{Attrs, Handle, OpenFlags};
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
+
+/// A file here, open.
+pub(crate) struct Source {
+    pub(crate) path: Path,
+    pub(crate) file: Arc<File>,
+    /// As it was when it was opened.
+    pub(crate) stat: Metadata,
+    /// What the file there is to be like.
+    pub(crate) attrs: Attrs,
+}
+
+impl Source {
+    /// `follow` a link that the user named; none that stands in a tree.
+    fn open(from: &[u8], manner: Manner, follow: bool) -> Result<Self> {
+        let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(if follow { 0 } else { nofollow });
+        let file = options.open(local::path(from));
+        let file = file.map_err(|error| failed("open local", from, &error))?;
+        let stat = file.metadata().map_err(|error| failed("fstat local", from, &error))?;
+        if !stat.is_file() {
+            let from = shown(from);
+            return Err(Failure::Because(format!("local \"{from}\" is not a regular file")));
+        }
+        let attrs = attributes(&stat, 0o777, manner);
+        Ok(Self { path: from.to_vec(), file: Arc::new(file), stat, attrs })
+    }
+}
 
 impl Session {
     /// Everything that `source` stands for.
@@ -83,15 +113,18 @@ impl Session {
                     )),
                     other => other,
                 })?;
-                self.put_directory(source, &to, manner, 0)
+                let mut convoy = Convoy::default();
+                let walked = self.put_directory(&mut convoy, source, &to, manner, 0);
+                convoy.end(self, walked)
             }
-            false => self.put_file(source, &to, manner, true),
+            false => self.put_file(&Source::open(source, manner, true)?, &to, manner),
         }
     }
 
-    /// Goes on after a file that fails; the outcome says that one did.
+    /// Goes on after a file that fails.
     fn put_directory(
         &mut self,
+        convoy: &mut Convoy,
         from: &[u8],
         to: &[u8],
         manner: Manner,
@@ -103,10 +136,10 @@ impl Session {
         }
         let stat = std::fs::metadata(local::path(from));
         let stat = stat.map_err(|error| failed("stat local", from, &error))?;
-        self.print(&format!("Entering {}\n", shown(from)))?;
+        let line = format!("Entering {}\n", shown(from));
+        convoy.then(self, move |session| session.print(&line))?;
         let attrs = attributes(&stat, 0o1777, manner);
         self.make_directory(to, &attrs)?;
-        let mut outcome = Ok(());
         let entries = std::fs::read_dir(local::path(from));
         for entry in entries.map_err(|error| failed("local opendir", from, &error))? {
             if self.mover.is_interrupted() {
@@ -114,24 +147,44 @@ impl Session {
             }
             let entry = entry.map_err(|error| failed("local readdir", from, &error))?;
             let name = entry.file_name().into_vec();
-            let done = self.put_entry(&join(from, &name), &join(to, &name), manner, depth);
-            outcome = self.note(done, outcome)?;
+            let (from, to) = (join(from, &name), join(to, &name));
+            let done = self.put_entry(convoy, &from, &to, manner, depth);
+            convoy.note(self, done)?;
         }
-        let set = self.files.set(to, attrs, true);
-        self.note(set, outcome)?
+        let to = to.to_vec();
+        convoy.then(self, move |session| session.files.set(&to, attrs, true))
     }
 
-    fn put_entry(&mut self, from: &[u8], to: &[u8], manner: Manner, depth: usize) -> Result<()> {
+    fn put_entry(
+        &mut self,
+        convoy: &mut Convoy,
+        from: &[u8],
+        to: &[u8],
+        manner: Manner,
+        depth: usize,
+    ) -> Result<()> {
         let stat = std::fs::symlink_metadata(local::path(from));
         let stat = stat.map_err(|error| failed("local lstat", from, &error))?;
         if stat.is_dir() {
-            return self.put_directory(from, to, manner, depth + 1);
+            return self.put_directory(convoy, from, to, manner, depth + 1);
         }
         if !stat.is_file() {
-            eprintln!("{}: not a regular file", shown(base(from)));
-            return Ok(());
+            let name = shown(base(from));
+            return convoy.then(self, move |_| {
+                eprintln!("{name}: not a regular file");
+                Ok(())
+            });
         }
-        self.put_file(from, to, manner, false)
+        let source = Source::open(from, manner, false)?;
+        if manner.resume || source.stat.len() > SMALL || !self.mover.is_free() {
+            convoy.drain(self)?;
+            return self.put_file(&source, to, manner);
+        }
+        convoy.make_room(self, source.stat.len())?;
+        let can_sync = self.files.can_sync();
+        let (upload, token) = Upload::begin(&mut self.mover, source, to, manner, can_sync);
+        convoy.begin(Box::new(upload), token);
+        Ok(())
     }
 
     /// Servers have no word for "is there already": a look tells. While it is filled, its owner can
@@ -151,30 +204,19 @@ impl Session {
         }
     }
 
-    fn put_file(&mut self, from: &[u8], to: &[u8], manner: Manner, follow: bool) -> Result<()> {
-        let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(if follow { 0 } else { nofollow });
-        let file = options.open(local::path(from));
-        let file = file.map_err(|error| failed("open local", from, &error))?;
-        let stat = file.metadata().map_err(|error| failed("fstat local", from, &error))?;
-        if !stat.is_file() {
-            let from = shown(from);
-            return Err(Failure::Because(format!("local \"{from}\" is not a regular file")));
-        }
+    fn put_file(&mut self, source: &Source, to: &[u8], manner: Manner) -> Result<()> {
+        let Source { path: from, file: local, stat, attrs } = source;
         let start = if manner.resume { self.reput_at(from, to, stat.len())? } else { 0 };
-        let attrs = attributes(&stat, 0o777, manner);
         let flags = OpenFlags::WRITE | OpenFlags::CREATE;
         let flags = if manner.resume { flags } else { flags | OpenFlags::TRUNCATE };
         let remote = self.files.open("dest", to, flags, attrs.clone())?;
         let mut meter = self.meter(from, start, stat.len());
-        let local = Arc::new(file);
-        let span = Span { local: &local, remote: &remote, from: start, size: stat.len() };
+        let span = Span { local, remote: &remote, from: start, size: stat.len() };
         let moved = self.mover.send(&span, &mut meter);
         self.close_meter(meter);
         let done = match moved.failed {
-            None => unchanged(&local, &stat, from)
-                .and_then(|()| self.finish_put(&remote, attrs, manner)),
+            None => unchanged(local, stat, from)
+                .and_then(|()| self.finish_put(&remote, attrs.clone(), manner)),
             Some(wrong) => {
                 let failure = wrong.failure(|| format!("write remote \"{}\"", shown(to)));
                 self.cut(&remote, moved.end.max(start), &failure);
@@ -217,7 +259,7 @@ impl Session {
 }
 
 /// F9: a file that changed while it was read has gone as a mixture.
-fn unchanged(local: &File, before: &Metadata, from: &[u8]) -> Result<()> {
+pub(crate) fn unchanged(local: &File, before: &Metadata, from: &[u8]) -> Result<()> {
     let after = local.metadata().map_err(|error| failed("fstat local", from, &error))?;
     let key = |stat: &Metadata| (stat.len(), stat.mtime(), stat.mtime_nsec());
     if key(before) == key(&after) {

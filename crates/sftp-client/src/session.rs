@@ -18,6 +18,7 @@ use crate::transfer::Mover;
 use crate::words::Word;
 use sftp::codec::{Attrs, OpenFlags};
 use std::io::Write;
+use std::time::Instant;
 
 /// Whether there are more commands to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -262,6 +263,13 @@ impl Session {
     /// A meter for a file, seen on a terminal only.
     pub(crate) fn meter(&self, name: &[u8], start: u64, size: u64) -> Meter {
         Meter::new(name, start, size, self.talk.progress.then(columns).flatten())
+    }
+
+    /// A file of `size` bytes that went in company is through up to `end`.
+    pub(crate) fn show_done(&self, name: &[u8], size: u64, end: u64, began: Instant) {
+        let mut meter = self.meter(name, 0, size).since(began);
+        meter.jump(end);
+        meter.finish();
     }
 
     /// The file is through, or not.

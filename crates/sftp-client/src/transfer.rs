@@ -151,6 +151,50 @@ impl Mover {
         }
     }
 
+    /// Whether nobody said how many requests there may be, or how large: then files may go in
+    /// company.
+    pub(crate) fn is_free(&self) -> bool {
+        self.shape.requests.is_none() && self.shape.buffer.is_none()
+    }
+
+    /// Asks for something, without waiting for it.
+    pub(crate) fn request(&mut self, request: &Request) -> u64 {
+        self.next_token += 1;
+        self.client.request(request, self.next_token);
+        self.next_token
+    }
+
+    /// Asks for as much of a file as the server gives at once, at most `most` bytes; how many were
+    /// asked for.
+    pub(crate) fn read(
+        &mut self,
+        remote: &Handle,
+        local: &Arc<File>,
+        offset: u64,
+        most: u64,
+    ) -> (u64, u32) {
+        let chunk = self.client.sizes().read.max(1);
+        let len = u32::try_from(most).map_or(chunk, |most| most.min(chunk));
+        self.pace.wait(len.into());
+        self.next_token += 1;
+        let target = Target::File { file: Arc::clone(local), offset };
+        self.client.get(remote, offset, len, target, Check::None, self.next_token);
+        (self.next_token, len)
+    }
+
+    /// Sends bytes into a file.
+    pub(crate) fn write(&mut self, remote: &Handle, offset: u64, data: Data) -> u64 {
+        self.pace.wait(data.len());
+        self.next_token += 1;
+        self.client.put(remote, offset, data, Check::None, self.next_token);
+        self.next_token
+    }
+
+    /// Waits for an answer.
+    pub(crate) fn event(&self) -> Event {
+        self.events.recv().unwrap_or_else(|_| Event::Ended(Error::ended("Connection closed")))
+    }
+
     /// Whether the user interrupted the command.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)

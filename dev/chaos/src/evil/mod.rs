@@ -121,11 +121,10 @@ fn next(input: &mut impl Read) -> Result<Vec<u8>> {
 }
 
 impl Trick {
-    /// Whether lhsftp's recursive get meets it too: it asks for none of our extensions, and takes a
-    /// listing as it comes, up to eight million names.
+    /// Whether lhsftp's recursive get meets it too: it asks for none of our extensions.
     #[must_use]
     pub fn meets_sftp(&self) -> bool {
         let ours = self.announces.iter().any(|name| name.ends_with(b"@longhaul"));
-        self.way == Way::Down && !ours && self.name != "listing-endless-same"
+        self.way == Way::Down && !ours
     }
 }
