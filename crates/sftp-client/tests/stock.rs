@@ -339,6 +339,22 @@ fn a_batch_ends_at_the_first_failure_that_may_not_be() {
     }
 }
 
+/// Exit 0 means that all is there, as sftp(1) has it: so does a batch that goes on after failures.
+#[test]
+fn r5_r6_a_full_disk_is_told_with_file_and_cause_and_fails_the_batch() {
+    for (batch, code) in
+        [("get a2 /dev/full\npwd\n", 1), ("-get a2 /dev/full\n", 0), ("get a2 x\n", 0)]
+    {
+        if stock() {
+            let (out, err, _) = trace(OURS, SERVER, &["-b", "-"], batch);
+            assert!(out.ends_with(&format!("exit Some({code})\n")), "{batch}: {out}{err}");
+            assert!(!out.contains("working directory"), "{out}");
+            let told = err.contains("No space left on device") && err.contains("a2");
+            assert_eq!(told, batch.contains("full"), "{err}");
+        }
+    }
+}
+
 #[test]
 fn sizes_of_requests_make_no_difference() {
     for (buffer, requests) in [("5", "1"), ("1000", "3"), ("32768", "64"), ("64000", "2")] {
