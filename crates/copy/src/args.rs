@@ -309,12 +309,9 @@ impl Line {
     }
 
     fn check(&self) -> Result<(), String> {
-        match (&self.what, &self.connect) {
-            (What { inplace: true, delay_updates: true, .. }, _) => {
+        match self.what {
+            What { inplace: true, delay_updates: true, .. } => {
                 Err("--inplace and --delay-updates exclude each other".into())
-            }
-            (_, Connect { server: Some(_), program: Some(_), .. }) => {
-                Err("-D and -S exclude each other".into())
             }
             _ => Ok(()),
         }
@@ -439,7 +436,6 @@ mod tests {
             ("-O a h:", "-O is not supported yet: it asks for scp's old protocol"),
             ("-R a:x b:", "-R is not supported yet: "),
             ("-X window=1 a h:", "-X: 'window=1' is neither"),
-            ("-D p -S q a h:", "-D and -S exclude each other"),
             ("--inplace --delay-updates a h:", "--inplace and --delay-updates exclude"),
             ("-0 a h:", "--from0 says how to read --files-from"),
             ("--files-from f a b h:", "--files-from names files below one source"),

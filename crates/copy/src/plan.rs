@@ -72,6 +72,7 @@ impl Hosts {
         if let Some((_, host)) = self.known.iter().find(|(known, _)| *known == address) {
             return Ok(Arc::clone(host));
         }
+        // `-D` counts before `-S`, as in scp.
         let way = match (&self.connect.server, &self.connect.program) {
             (Some(server), _) => Way::Program { program: server.clone(), args: Vec::new() },
             (None, Some(ssh)) => {
@@ -193,10 +194,14 @@ mod tests {
              -oRequestTTY=no -oForwardAgent=no -F conf -oUser=me -oPort=7 -oIdentityFile=key \
              -oCiphers=x -s -- h sftp"
         );
-        let plan = planned("-D /usr/lib/sftp-server h:a .").unwrap();
-        let Way::Program { args, .. } = &plan.options.sources[0].host().unwrap().way else {
-            panic!()
-        };
-        assert!(args.is_empty());
+        for line in ["-D /usr/lib/sftp-server h:a .", "-S myssh -D /usr/lib/sftp-server h:a ."] {
+            let plan = planned(line).unwrap();
+            let Way::Program { program, args } = &plan.options.sources[0].host().unwrap().way
+            else {
+                panic!()
+            };
+            assert_eq!(program, std::path::Path::new("/usr/lib/sftp-server"));
+            assert!(args.is_empty());
+        }
     }
 }

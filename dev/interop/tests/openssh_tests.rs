@@ -1,6 +1,6 @@
-//! OpenSSH's own regression scripts for sftp (Debian's package openssh-tests) with our programs in
-//! place of its own. Each pair runs all scripts, the stock one first of all: where that passes and
-//! a pair with ours fails, ours is at fault.
+//! OpenSSH's own regression scripts for sftp and scp (Debian's package openssh-tests) with our
+//! programs in place of its own. Each pair runs all scripts, the stock one first of all: where that
+//! passes and a pair with ours fails, ours is at fault.
 //!
 //! What does not apply, and why, stands in [`LEFT_OUT`].
 
@@ -22,13 +22,17 @@ const SCRIPTS: &[&str] =
 /// Scripts that need an sshd: the stock one, reached through the stock ssh by `-S`.
 const OVER_SSH: &[&str] = &["sftp-uri", "sftp-chroot"];
 
+/// Scripts that copy, through `-D` as well. Each runs everything twice, by scp's old protocol (`-O`)
+/// and by SFTP; lhscp does not speak the former, so that half is left out of ours.
+const COPIES: &[&str] = &["scp", "scp3", "scp-uri"];
+
+/// The line of those scripts that names the protocols, and what we make of it.
+const PROTOCOLS: [&str; 2] = ["for mode in scp sftp ; do", "for mode in sftp ; do"];
+
 /// Scripts about files that do not apply to our programs.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("ssh-com-sftp", "needs the servers of ssh.com, skips itself without them"),
     ("putty-transfer", "tests PuTTY's psftp; ours are tested by sftp_peers"),
-    ("scp", "half of it is the old scp protocol (-O), which is not spoken"),
-    ("scp3", "half of it is the old scp protocol (-O), which is not spoken"),
-    ("scp-uri", "half of it is the old scp protocol (-O), which is not spoken"),
 ];
 
 /// The longest that one script may take; the slowest takes 20 s of a loaded machine.
@@ -36,13 +40,14 @@ const LIMIT: Duration = Duration::from_secs(240);
 
 /// Which programs the scripts are to use.
 struct Programs {
+    /// In place of sftp, or of scp.
     client: PathBuf,
     server: PathBuf,
 }
 
 fn installed() -> bool {
     need::have(Path::new(REGRESS).exists(), "package openssh-tests is not installed")
-        && need::require(&["sftp", "ssh", "sshd", "ssh-keygen"])
+        && need::require(&["sftp", "scp", "ssh", "sshd", "ssh-keygen"])
 }
 
 /// A copy of the scripts, which write beside themselves.
@@ -54,7 +59,14 @@ fn copy(to: &Path) -> Result<()> {
             fs::copy(entry.path(), to.join(entry.file_name()))?;
         }
     }
-    Ok(())
+    COPIES.iter().try_for_each(|script| without_old_protocol(&to.join(format!("{script}.sh"))))
+}
+
+fn without_old_protocol(script: &Path) -> Result<()> {
+    let [both, sftp] = PROTOCOLS;
+    let text = fs::read_to_string(script)?;
+    ensure!(text.contains(both), "{}: it is not as it was", script.display());
+    Ok(fs::write(script, text.replace(both, sftp))?)
 }
 
 fn run_scripts(programs: &Programs, scripts: &[&str]) -> Result<()> {
@@ -67,7 +79,8 @@ fn run_scripts(programs: &Programs, scripts: &[&str]) -> Result<()> {
         command.arg(at.join("test-exec.sh")).arg(&at).arg(at.join(format!("{script}.sh")));
         command.current_dir(&at).env("OBJ", &at).env("BUILDDIR", &at).env("TEST_SHELL", "sh");
         command.env("TEST_SSH_PORT", &port).env("TEST_SSH_UNSAFE_PERMISSIONS", "1");
-        command.env("TEST_SSH_SFTP", &programs.client);
+        let role = if COPIES.contains(script) { "TEST_SSH_SCP" } else { "TEST_SSH_SFTP" };
+        command.env(role, &programs.client);
         command.env("TEST_SSH_SFTPSERVER", &programs.server);
         let outcome = run(command, Input::Empty, Output::Keep, LIMIT)
             .with_context(|| (*script).to_owned())?;
@@ -118,6 +131,33 @@ fn our_client_passes_with_our_server() -> Result<()> {
 }
 
 #[test]
+fn stock_scp_passes_its_own_scripts() -> Result<()> {
+    if !installed() {
+        return Ok(());
+    }
+    run_scripts(&Programs { client: "scp".into(), server: STOCK_SERVER.into() }, COPIES)
+}
+
+#[test]
+fn our_copy_passes_with_the_stock_server() -> Result<()> {
+    if !installed() {
+        return Ok(());
+    }
+    run_scripts(&Programs { client: lab::program("lhscp")?, server: STOCK_SERVER.into() }, COPIES)
+}
+
+#[test]
+fn our_copy_passes_with_our_server() -> Result<()> {
+    if !installed() {
+        return Ok(());
+    }
+    run_scripts(
+        &Programs { client: lab::program("lhscp")?, server: lab::program("lhsftp-server")? },
+        COPIES,
+    )
+}
+
+#[test]
 fn our_client_passes_through_ssh() -> Result<()> {
     if !installed() || !need::require_root() {
         return Ok(());
@@ -140,7 +180,7 @@ fn every_script_about_files_is_run_or_left_out_for_a_reason() -> Result<()> {
             (name.contains("sftp") || name.contains("scp") || name.contains("transfer"))
                 && name != "transfer"
                 && name != "scp-ssh-wrapper";
-        let known = SCRIPTS.iter().chain(OVER_SSH).any(|known| *known == name)
+        let known = SCRIPTS.iter().chain(OVER_SSH).chain(COPIES).any(|known| *known == name)
             || LEFT_OUT.iter().any(|(known, _)| *known == name);
         ensure!(!is_about_files || known, "{name} is neither run nor left out");
     }

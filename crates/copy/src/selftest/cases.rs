@@ -209,7 +209,9 @@ fn attributes(bench: &Bench, way: Way) -> Result<()> {
 fn resume(bench: &Bench, way: Way) -> Result<()> {
     let len: u64 = 24 << 20;
     trees::file(&bench.path("a"), usize::try_from(len)?)?;
-    let mut child = bench.start(&way.args(bench, &["--json", "--bwlimit", "3M"]))?;
+    // With several lanes all of it would be nearly there for long, and then there at once.
+    let slow = ["--json", "-n", "1", "--bwlimit", "3M"];
+    let mut child = bench.start(&way.args(bench, &slow))?;
     let moved = bench.wait_for_progress(len / 3)?;
     ensure!(child.try_wait()?.is_none(), "it ended before it could be killed");
     child.kill()?;
