@@ -82,23 +82,78 @@ fn what_is_sealed_opens_again() {
     }
 }
 
+/// Numbers below `below` that look random, the same for the same seed.
+fn dice(seed: u64, below: usize) -> impl Iterator<Item = usize> {
+    let step = |v: &u64| Some(v.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695));
+    std::iter::successors(Some(seed + 1), step).skip(3).map(move |v| (v >> 33) as usize % below)
+}
+
+/// Some jobs on `workers` threads: each on any of them, in any order.
+fn on_workers<J: Send>(jobs: Vec<J>, workers: usize, seed: u64, work: impl Fn(J) + Sync) {
+    let mut hands: Vec<Vec<J>> = (0..workers).map(|_| Vec::new()).collect();
+    let whose = dice(seed, workers);
+    jobs.into_iter().zip(whose).for_each(|(job, whose)| hands[whose].push(job));
+    std::thread::scope(|scope| {
+        for (worker, mut hand) in hands.into_iter().enumerate() {
+            if dice(seed, 2).nth(worker) == Some(1) {
+                hand.reverse();
+            }
+            let work = &work;
+            scope.spawn(move || hand.into_iter().for_each(work));
+        }
+    });
+}
+
+/// Batches of any length, full and short packets mixed.
+fn plan(seed: u64) -> Vec<usize> {
+    dice(seed, DATA / 4).take(8).map(|len| 1 + len / 2).chain([1, DATA + 1]).collect()
+}
+
 /// P6, P2: batches sealed on 1-16 threads in any order give the bytes of sealing serially.
 #[test]
 fn p6_parallel_output_is_byte_identical_to_serial() {
-    let lens: Vec<usize> = (0..24).map(|i| (i * 7919 * 13) % (3 * DATA) + 1).collect();
     for cover in Cover::all() {
         let key = SealKey::new(cover, &material(cover)).unwrap();
-        let serial = stream(&key, &lens);
-        for workers in [1, 2, 3, 8, 16] {
+        for workers in 1..=16 {
+            let lens = plan(workers as u64);
             let mut batches = stamped(&key, &lens);
-            std::thread::scope(|scope| {
-                for chunk in batches.chunks_mut(lens.len().div_ceil(workers)) {
-                    let key = &key;
-                    scope.spawn(move || chunk.iter_mut().rev().for_each(|b| key.seal(b).unwrap()));
-                }
+            let jobs = batches.iter_mut().collect();
+            on_workers(jobs, workers, workers as u64, |batch: &mut Batch| {
+                key.seal(batch).unwrap();
             });
             let parallel: Vec<u8> = batches.iter().flat_map(wire_bytes).collect();
-            assert!(parallel == serial, "{cover:?} with {workers} workers");
+            assert!(parallel == stream(&key, &lens), "{cover:?} with {workers} workers");
+        }
+    }
+}
+
+/// P6, receiving: packets framed in order and opened on 1-16 threads in any order are those of
+/// opening serially.
+#[test]
+fn p6_packets_opened_in_parallel_are_those_opened_serially() {
+    for cover in Cover::all() {
+        let keys = material(cover);
+        let (seal, open) =
+            (SealKey::new(cover, &keys).unwrap(), OpenKey::new(cover, &keys).unwrap());
+        for workers in 1..=16 {
+            let wire = stream(&seal, &plan(workers as u64));
+            let (serial, _) = open_all(cover, &keys, &mut wire.clone());
+            let mut inbound = Inbound::new(MAX_PACKET);
+            inbound.rekey(OpenKey::new(cover, &keys).unwrap(), true);
+            let (mut wire, mut jobs) = (wire.clone(), Vec::new());
+            let mut rest = wire.as_mut_slice();
+            while let Some((stamp, total)) = inbound.frame(rest).unwrap() {
+                let (packet, after) = rest.split_at_mut(total);
+                jobs.push((jobs.len(), stamp, packet));
+                rest = after;
+            }
+            let payloads = std::sync::Mutex::new(vec![Vec::new(); jobs.len()]);
+            on_workers(jobs, workers, workers as u64, |(index, stamp, packet)| {
+                let at = open.open(stamp, packet).unwrap();
+                payloads.lock().unwrap()[index] = packet[at].to_vec();
+            });
+            let payloads = payloads.into_inner().unwrap();
+            assert!(payloads == serial, "{cover:?} with {workers} workers");
         }
     }
 }

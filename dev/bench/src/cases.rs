@@ -205,6 +205,15 @@ const REKEYING: Entrant = Entrant { args: &["-oRekeyLimit=1G"], ..entrant("ours-
 const REKEY_BARS: &[Bar] = &[bar("ours-1G", Rate, Contender("ours"), 0.97, 0.97)];
 const SLOW_BARS: &[Bar] = &[bar("ours", Memory, Absolute, 8.0, 8.0)];
 const LOGIN_BARS: &[Bar] = &[bar("ours", Wall, VS_OPENSSH, 0.5, 0.2)];
+// `taskset -c 0 lhbench pipe --case workers` is one core; as it is, all there are. On two cores
+// both ends' folded threads need both: 1 and 2 workers show what `auto` avoids there.
+const WORKERS: &[Entrant] = &[
+    OURS,
+    Entrant { args: &["-oCryptoWorkers=0"], ..entrant("ours-0", BOTH_OURS) },
+    Entrant { args: &["-oCryptoWorkers=1"], ..entrant("ours-1", BOTH_OURS) },
+    Entrant { args: &["-oCryptoWorkers=2"], ..entrant("ours-2", BOTH_OURS) },
+];
+const WORKERS_BARS: &[Bar] = &[bar("ours", Rate, Contender("ours-0"), 0.97, 1.0)];
 const CTR: &str = "aes128-ctr";
 
 /// `lhbench pipe`: over loopback.
@@ -219,6 +228,8 @@ pub(crate) const PIPE: &[Case] = &[
     pipe("chacha-pull", Work::PullFile, CHACHA, OURS_OPENSSH, CHACHA_BARS),
     pipe("aes256-push", Work::PushFile, "aes256-gcm@openssh.com", OURS_OPENSSH, &[]),
     pipe("ctr-push", Work::PushFile, CTR, OURS_OPENSSH, &[]),
+    pipe("chacha-workers", Work::PushFile, CHACHA, WORKERS, WORKERS_BARS),
+    pipe("ctr-workers", Work::PushFile, CTR, WORKERS, WORKERS_BARS),
     pipe("rekey-push", Work::PushFile, GCM, &[OURS, REKEYING], REKEY_BARS),
     pipe("rekey-pull", Work::PullFile, GCM, &[OURS, REKEYING], REKEY_BARS),
     pipe("slow-pull", Work::SlowPull, GCM, OURS_OPENSSH, SLOW_BARS),
