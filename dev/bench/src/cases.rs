@@ -201,6 +201,14 @@ const PIPE_BARS: &[Bar] = &[
 ];
 const CHACHA_BARS: &[Bar] = &[bar("ours", Rate, VS_OPENSSH, 1.8, 2.5)];
 const DISCARD_BARS: &[Bar] = &[bar("ours", Rate, Contender("iperf3"), 0.9, 1.0)];
+const NONE: Entrant = Entrant {
+    args: &["-oNoneEnabled=yes", "-oNoneSwitch=yes", "-oNoneMacEnabled=yes"],
+    ..entrant("ours-none", BOTH_OURS)
+};
+const NONE_BARS: &[Bar] = &[
+    bar("ours-none", Rate, Contender("iperf3"), 1.0, 1.2),
+    bar("ours-none", Cpu, Contender("ours"), 0.75, 0.6),
+];
 const REKEYING: Entrant = Entrant { args: &["-oRekeyLimit=1G"], ..entrant("ours-1G", BOTH_OURS) };
 const REKEY_BARS: &[Bar] = &[bar("ours-1G", Rate, Contender("ours"), 0.97, 0.97)];
 const SLOW_BARS: &[Bar] = &[bar("ours", Memory, Absolute, 8.0, 8.0)];
@@ -223,6 +231,7 @@ pub(crate) const PIPE: &[Case] = &[
     pipe("pipe-push", Work::PushPipe, GCM, STOCK_TOO, PIPE_BARS),
     pipe("pipe-pull", Work::PullPipe, GCM, STOCK_TOO, PIPE_BARS),
     pipe("discard", Work::Discard, GCM, &[OURS, IPERF], DISCARD_BARS),
+    pipe("none-discard", Work::Discard, GCM, &[NONE, OURS, IPERF], NONE_BARS),
     pipe("zeros", Work::Zeros, GCM, &[OURS, IPERF], DISCARD_BARS),
     pipe("chacha-push", Work::PushFile, CHACHA, OURS_OPENSSH, CHACHA_BARS),
     pipe("chacha-pull", Work::PullFile, CHACHA, OURS_OPENSSH, CHACHA_BARS),

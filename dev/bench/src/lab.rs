@@ -116,7 +116,11 @@ impl Lab {
         let host = fs::read_to_string(dir.join("host.pub"))?;
         fs::write(dir.join("known_hosts"), format!("* {host}"))?;
         self.config(user, "stock", "UsePAM no\nPidFile none\n")?;
-        self.config(user, "ours", "PidFile none\nTestSubsystems yes\n")?;
+        self.config(
+            user,
+            "ours",
+            "PidFile none\nTestSubsystems yes\nNoneEnabled yes\nNoneMacEnabled yes\n",
+        )?;
         give(&dir, user)
     }
 
