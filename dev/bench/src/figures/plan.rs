@@ -95,7 +95,7 @@ fn modes_of(program: &Program) -> Vec<Mode> {
         Kind::Command if !program.takes("cipher") => vec![mode(OWN, GCM, "", "")],
         Kind::Command => {
             let all = modes().into_iter();
-            all.filter(|mode| mode.client.is_empty() || program.takes("client_options")).collect()
+            all.filter(|mode| mode.client.is_empty() || program.takes_options()).collect()
         }
         Kind::Pipe | Kind::Copy => vec![usual(program)],
     }

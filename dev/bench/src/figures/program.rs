@@ -59,7 +59,7 @@ const OURS: &str = "{lhsshd} -i -e -f {dir}/ours.conf {server_options}";
 const STOCK: &str = "{sshd} -i -e -f {dir}/stock.conf -oCiphers={cipher} -oMACs={mac}";
 /// It reads ~/.ssh/authorized_keys and nothing else: one is put there, for its eyes only.
 const DROPBEAR: &str = "unshare -m sh -c 'mount --bind {dir}/dropbear {home}/.ssh && exec {dropbear} \
-                        -i -E -s -r {dir}/host.dropbear'";
+                        -i -s -r {dir}/host.dropbear'";
 
 const fn pair(name: &'static str, needs: &'static [&'static str], server: &'static str) -> Row {
     let (kind, version) = (Kind::Command, ["ssh", "-V"]);
@@ -188,6 +188,13 @@ impl Program {
             server: peer.server.clone().unwrap_or_else(|| STOCK.to_owned()),
             inetd: peer.server.is_none(),
         }
+    }
+
+    /// Whether both ends take options in ssh's style, which the NONE cipher needs.
+    pub(crate) fn takes_options(&self) -> bool {
+        let client = ["{client_options}", "{ssh_words}"];
+        client.iter().any(|place| self.client.contains(place))
+            && self.server.contains("{server_options}")
     }
 
     /// Whether one of its command lines has a place of this name.

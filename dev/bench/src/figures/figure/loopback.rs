@@ -8,7 +8,7 @@ use super::super::draw::scene::{Colour, Marker, Scene};
 use super::super::plan::{CLEAR, modes};
 use super::super::samples::{Metric, Missing};
 use super::{Samples, Who, greatest, style};
-use crate::stats::Spread;
+use crate::stats::{Spread, spread};
 
 const GB: f64 = 1e9;
 const WAYS: [(&str, &str); 2] = [("send", "Sending"), ("receive", "Receiving")];
@@ -46,11 +46,15 @@ fn column(samples: &Samples<'_>, panel: &str, title: &str) -> Column {
 /// CPU seconds per GB by cipher, both ends.
 pub(super) fn cpu(samples: &Samples<'_>) -> Scene {
     let cell = |panel: &str, who: Who<'_>| cost(samples, panel, who);
-    let max = WAYS.iter().flat_map(|(panel, _)| {
+    let all = WAYS.iter().flat_map(|(panel, _)| {
         let everyone = samples.everyone(panel, Metric::Rate).into_iter();
-        everyone.filter_map(|who| Some(cost(samples, panel, who).spread?.max))
+        everyone.filter_map(|who| cost(samples, panel, who).spread)
     });
-    let max = max.fold(0.1, f64::max);
+    let all: Vec<Spread> = all.collect();
+    // Whoever costs many times what others do would leave them no room.
+    let middle = spread(all.iter().map(|one| one.median)).map_or(1.0, |all| all.median);
+    let max = all.iter().map(|one| one.max).fold(0.1, f64::max);
+    let (max, is_cut) = (max.min(5.0 * middle), max > 5.0 * middle);
     let column = |(panel, title): &(&str, &str)| Column {
         title: (*title).to_owned(),
         axis: Axis::linear("CPU-seconds per GB, both ends", max),
@@ -58,18 +62,24 @@ pub(super) fn cpu(samples: &Samples<'_>) -> Scene {
             .spread
             .map(|spread| Reference { label: samples.record.label("netcat").to_owned(), spread }),
     };
+    let mut notes = samples.notes("the line over a bar's end reaches from");
+    if is_cut {
+        notes.insert(
+            1,
+            "Bars that reach the right edge are cut; their numbers are whole.".to_owned(),
+        );
+    }
     bars(
         samples,
         &cell,
         &Bars {
             heading: Heading {
                 title: "What a gigabyte costs, by program and cipher".to_owned(),
-                lead:
-                    "CPU-seconds of all processes of both ends per 10⁹ bytes, the reader and the \
-                   login included; the same turns as in the picture of rates. Dark: the end that \
-                   sends. Light: the end that receives."
-                        .replace("10⁹", "gigabyte of 1,000,000,000"),
-                notes: samples.notes("the line over a bar's end reaches from"),
+                lead: "CPU-seconds of all processes of both ends, reader and login included, per \
+                       GB of 1,000,000,000 bytes; the same turns as in the picture of rates. \
+                       Dark: the end that sends. Light: the end that receives."
+                    .to_owned(),
+                notes,
             },
             columns: WAYS.iter().map(column).collect(),
             groups: Vec::new(),
@@ -133,7 +143,10 @@ fn without(samples: &Samples<'_>, mode: &str) -> String {
             names.push(&sample.place.program);
         }
     }
-    if names.is_empty() { String::new() } else { format!("not with {}", names.join(", ")) }
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!("not with {}", names.join(", ")),
+    }
 }
 
 /// A cipher's colour where each line is one.

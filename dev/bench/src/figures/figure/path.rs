@@ -174,23 +174,27 @@ fn path_line(samples: &Samples<'_>, who: Who<'_>, look: Look, points: Vec<Point>
 /// Memory by window: a consumer that keeps up, and one that does not.
 pub(super) fn memory(samples: &Samples<'_>) -> Scene {
     let (least, most) = (262_144.0_f64, 134_217_728.0_f64);
-    let panel = |(panel, title): (&str, &str)| Panel {
-        title: title.to_owned(),
-        x: Axis {
-            ticks: window_ticks(),
-            ..Axis::sizes("largest window of the channel", Scale::Log, least, most)
-        },
-        y: Axis::log("MiB over an idle session", 0.1, 100.0),
-        lines: samples
-            .everyone(panel, Metric::Memory)
-            .into_iter()
-            .map(|who| memory_line(samples, panel, who))
-            .collect(),
-        guides: vec![Guide {
-            label: "a whole window".to_owned(),
-            points: [least, 50.0 * MIB, 100.0 * MIB].map(|bytes| [bytes, bytes / MIB]).to_vec(),
-            label_at: (1, Anchor::End),
-        }],
+    let panel = |(panel, title): (&str, &str)| {
+        let everyone = samples.everyone(panel, Metric::Memory).into_iter();
+        let lines: Vec<_> = everyone.map(|who| memory_line(samples, panel, who)).collect();
+        let max = greatest(lines.iter().flat_map(|line| &line.points));
+        let y = Axis::linear("MiB over an idle session", max.max(8.0));
+        // Doubling, up to where the axis ends.
+        let whole = (0..40).map(|n| least * 2_f64.powf(f64::from(n) / 4.0));
+        let mut whole: Vec<_> = whole.take_while(|bytes| bytes / MIB < y.max).collect();
+        whole.push(y.max * MIB);
+        let x = Axis::sizes("largest window of the channel", Scale::Log, least, most);
+        Panel {
+            title: title.to_owned(),
+            x: Axis { ticks: window_ticks(), ..x },
+            guides: vec![Guide {
+                label: "a whole window".to_owned(),
+                label_at: (whole.len() - 1, Anchor::End),
+                points: whole.into_iter().map(|bytes| [bytes, bytes / MIB]).collect(),
+            }],
+            y,
+            lines,
+        }
     };
     let panels = [("fast", "A reader that keeps up"), ("slow", "A reader of 1 MB/s")];
     Lines {
@@ -214,16 +218,6 @@ fn window_ticks() -> Vec<(f64, String)> {
 }
 
 fn memory_line(samples: &Samples<'_>, panel: &str, who: Who<'_>) -> Line {
-    // Less than the kernel counts cannot be shown on a logarithmic axis.
-    let raised = |point: Point| {
-        let spread = point.spread.map(|mut s| {
-            for value in [&mut s.median, &mut s.min, &mut s.max] {
-                *value = value.max(0.1);
-            }
-            s
-        });
-        Point { spread, ..point }
-    };
-    let points = samples.points(panel, Metric::Memory, who, 1.0).into_iter().map(raised);
-    samples.line(who, samples.record.label(who.0).to_owned(), Look::Points, points.collect())
+    let points = samples.points(panel, Metric::Memory, who, 1.0);
+    samples.line(who, samples.record.label(who.0).to_owned(), Look::Points, points)
 }
