@@ -88,7 +88,7 @@ static ROWS: &[Row<Client>] = &[
     Row::new("SetEnv", |c| &mut c.set_env,
         "Variables to send, with their values."),
     Row::new("CryptoWorkers", |c| &mut c.crypto_workers,
-        "Threads that seal and open packets; 0 does it where the data is moved."),
+        "Threads that seal and open packets; 0 does it where the data is moved. `auto` is 0 for AES-GCM and on one or two cores."),
     Row::new("TcpRcvBuf", |c| &mut c.tcp_rcv_buf,
         "Receive buffer of the TCP socket; `auto` leaves it to the kernel until it limits."),
     Row::new("TcpSndBuf", |c| &mut c.tcp_snd_buf,

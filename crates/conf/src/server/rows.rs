@@ -103,7 +103,7 @@ static ROWS: &[Row<Server>] = &[
     Row::new("RekeyLimit", |s| &mut s.rekey_limit,
         "Bytes, and time, after which keys are renewed; 0 is the cipher's own limit, and none."),
     Row::new("CryptoWorkers", |s| &mut s.crypto_workers,
-        "Threads that seal and open packets; 0 does it where the data is moved."),
+        "Threads that seal and open packets; 0 does it where the data is moved. `auto` is 0 for AES-GCM and on one or two cores."),
     Row::new("TcpRcvBuf", |s| &mut s.tcp_rcv_buf,
         "Receive buffer of TCP sockets; `auto` leaves it to the kernel until it limits."),
     Row::new("TcpSndBuf", |s| &mut s.tcp_snd_buf,
