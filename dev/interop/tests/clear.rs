@@ -59,7 +59,7 @@ fn n6_a_switch_is_warned_of_and_both_ends_log_who_and_how_much() {
         (&ASK[..], "hmac-sha2-256-etm@openssh.com", "travels unencrypted, both ways"),
         (&ASK_MAC[..], "NONE", "travels unencrypted and unauthenticated, both ways"),
     ] {
-        ours(args, &BOTH).must(|pair| {
+        ours(&[args, &["-v"]].concat(), &BOTH).must(|pair| {
             let outcome = echo(pair)?;
             let warnings = outcome.stderr.lines().filter(|line| line.contains("WARNING")).count();
             ensure!(warnings == 1 && outcome.stderr.contains(words), "{}", outcome.stderr);
@@ -72,6 +72,10 @@ fn n6_a_switch_is_warned_of_and_both_ends_log_who_and_how_much() {
                 ensure!(clear > SIZE / 4, "{clear} bytes {way}in clear: {line}");
             }
             let line = wait_for_log(pair, "Transfer: ")?;
+            // `lhssh -v` has the same figures.
+            let client = outcome.stderr.lines().find(|line| line.contains("clear_out="));
+            let clear = client.and_then(|line| count(line, "clear_out=")).unwrap_or(0);
+            ensure!(clear > SIZE / 4, "{}", outcome.stderr);
             for field in ["cipher_in=NONE", "cipher_out=NONE", &format!("mac_in={mac}")] {
                 ensure!(line.contains(field), "{field} not in {line}");
             }
