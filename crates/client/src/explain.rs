@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 /// How long an answer may take beside the round trip.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Bytes after which a transfer has begun.
+const STARTED: u64 = 256 << 10;
+
 /// How long congestion control and windows grow before anything counts: at least, and in round
 /// trips, and at most.
 const RAMP: (Duration, u32, Duration) = (Duration::from_secs(1), 20, Duration::from_secs(5));
@@ -153,6 +156,7 @@ impl Probe<'_> {
         if way == Way::Up {
             self.session.start_source(id, Source::Zeros, None, |_, _| ())?;
         }
+        self.wait_for_data()?;
         let rtt = self.session.figures().path.map_or(Duration::ZERO, |path| path.tcp.rtt);
         let (least, trips, most) = RAMP;
         std::thread::sleep((rtt * trips).clamp(least, most));
@@ -163,6 +167,22 @@ impl Probe<'_> {
         self.session.call(|connection, out| connection.close(id, out))?;
         self.wait(|event| matches!(event, Event::Closed { id: closed } if *closed == id))?;
         Ok(after.since(&before))
+    }
+
+    /// Until something moves: a command may take its time to start.
+    fn wait_for_data(&self) -> Result<()> {
+        let moved = || {
+            let figures = self.session.figures();
+            figures.sent.bytes + figures.received.bytes
+        };
+        let (before, deadline) = (moved(), Instant::now() + PATIENCE);
+        while moved() < before + STARTED {
+            if Instant::now() >= deadline {
+                bail!("nothing moves: is the server's command there?");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
     }
 
     /// A channel whose other end gives or takes as much as it can.

@@ -221,7 +221,7 @@ impl<P: Program> Rx<P> {
         if new == 0 {
             return;
         }
-        hand.bytes.set(received);
+        hand.received(received);
         let counts = &self.session.ledger().received;
         counts.moved(new, now);
         counts.window.raise(self.routes.largest_window().into());

@@ -257,7 +257,7 @@ fn explaining_needs_nothing_at_the_other_end() {
     let lab = Lab::new().unwrap();
     let server = interop::Server::start(&lab, interop::Kind::OpenSsh, &[]).unwrap();
     site.at.set_port(server.port);
-    let output = site.lhssh(&["--explain=1"]).output().unwrap();
+    let output = site.lhssh(&["--explain=2"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.starts_with("127.0.0.1: OpenSSH_"), "{said}");

@@ -157,6 +157,10 @@ pub(crate) struct Hand {
     pub(crate) socket: Clock,
     pub(crate) network: Clock,
     pub(crate) sink: Clock,
+    /// What `network` was when the first and the last data came: a command that is not there yet,
+    /// or has nothing more to say, limits no transfer.
+    first: Counter,
+    last: Counter,
 }
 
 impl Hand {
@@ -176,15 +180,36 @@ impl Hand {
             socket: Clock::default(),
             network: Clock::default(),
             sink: Clock::default(),
+            first: Counter::default(),
+            last: Counter::default(),
         }
+    }
+
+    /// Data has come, `bytes` of it in all.
+    pub(crate) fn received(&self, bytes: u64) {
+        let waited = u64::try_from(self.network.get().as_nanos()).unwrap_or(u64::MAX);
+        if self.bytes.get() == 0 {
+            self.first.set(waited);
+        }
+        self.last.set(waited);
+        self.bytes.set(bytes);
     }
 
     fn labour(&self) -> Labour {
         let time = self.thread.time();
+        let (all, [first, last]) = (
+            self.network.get(),
+            [&self.first, &self.last].map(|at| Duration::from_nanos(at.get())),
+        );
+        let network = last.saturating_sub(first);
+        let idle = match self.role {
+            Role::Sending => Duration::ZERO,
+            Role::Receiving => all.saturating_sub(network),
+        };
         Labour {
             thread: self.number,
             bytes: self.bytes.get(),
-            age: self.began.elapsed(),
+            age: self.began.elapsed().saturating_sub(idle),
             busy: time.busy.saturating_sub(self.before.busy),
             queued: time.queued.saturating_sub(self.before.queued),
             crypto: self.crypto.get(),
@@ -192,7 +217,7 @@ impl Hand {
             window: self.window.get(),
             queue: self.queue.get(),
             socket: self.socket.get(),
-            network: self.network.get(),
+            network,
             sink: self.sink.get(),
         }
     }
@@ -353,6 +378,23 @@ mod tests {
         assert!(all >= Duration::from_millis(20));
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(clock.get(), all);
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_yet_limits_nothing() {
+        let ledger = Arc::new(Ledger::default());
+        let hand = ledger.enlist(Role::Receiving);
+        let wait = || hand.network.time(|| std::thread::sleep(Duration::from_millis(30)));
+        wait();
+        hand.received(10);
+        wait();
+        hand.received(20);
+        let labour = hand.labour();
+        wait();
+        let later = hand.labour();
+        assert!(labour.network >= Duration::from_millis(30) && labour.bytes == 20);
+        assert_eq!(later.network, labour.network);
+        assert!(labour.age + Duration::from_millis(30) <= hand.began.elapsed());
     }
 
     #[test]

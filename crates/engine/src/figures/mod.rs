@@ -90,7 +90,8 @@ pub struct Labour {
     pub queue: Duration,
     /// Sending: in writes to the connection, waiting or not.
     pub socket: Duration,
-    /// Receiving: in reads from the connection, waiting or not.
+    /// Receiving: in reads from the connection, waiting or not, between the first data and the
+    /// last; the rest of the time in reads is not part of `age` either.
     pub network: Duration,
     /// Receiving: a consumer had not taken what came before.
     pub sink: Duration,

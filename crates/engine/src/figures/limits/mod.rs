@@ -226,7 +226,7 @@ fn is_loop(window: u64, rate: u64, rtt: Duration) -> bool {
 fn on_the_way(path: &Path, rate: u64) -> (Cause, End, u64) {
     /// Of the time: more than start-up takes. The kernel counts a full send buffer only while
     /// nothing of it is left to be sent, which on a busy machine is half of what it costs.
-    const MUCH: f64 = 0.3;
+    const MUCH: f64 = 0.2;
     const FULL: f64 = 0.15;
     let tcp = &path.tcp;
     let (peer, ours) = (share(tcp.rwnd_limited, tcp.busy), share(tcp.sndbuf_limited, tcp.busy));
@@ -241,10 +241,14 @@ fn on_the_way(path: &Path, rate: u64) -> (Cause, End, u64) {
             (Cause::Core, End::There, 0)
         };
     }
-    let congestion = u64::from(tcp.congestion_window) * u64::from(tcp.segment);
     // What is on its way stays in the buffer until it is acknowledged. Autotuning keeps the buffer
-    // at four times that, in the kernel's count, as long as it may.
-    let full = flight >= path.send_buffer / 3 && congestion >= flight;
+    // at three to five times that, in the kernel's count, as long as it may.
+    let full = flight >= path.send_buffer / 5 * 2;
+    // The peer's autotuning keeps its window at twice that, likewise.
+    let filled = flight >= peer_window / 5 * 3 && !has_losses(path) && !has_queue(path);
+    if filled && peer_window > 0 && !full {
+        return (Cause::ReceiveBuffer, End::There, peer_window);
+    }
     if ours >= FULL || (full && !has_losses(path) && !has_queue(path)) {
         return (Cause::SendBuffer, End::Here, path.send_buffer / 2);
     }
