@@ -114,7 +114,7 @@ impl Job {
                     Answer::Got(got) if u64::from(got.len) < token => return Err("short".into()),
                     _ => flight.done(token, Instant::now()),
                 },
-                Event::Room => {}
+                Event::Room | Event::Unsent { .. } => {}
                 Event::Ended(why) => return Err(why.into()),
             }
         }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::msg::Disconnect;
@@ -41,6 +41,8 @@ struct Ssh {
     host: String,
     session: Session,
     board: Board,
+    /// How long the server may take to open a channel.
+    patience: Duration,
     rule: Rule,
     peer: Option<Peer>,
     /// What its sftp server can do, as soon as one channel heard.
@@ -84,6 +86,7 @@ impl Connection {
             host: conf.host.clone(),
             session,
             board,
+            patience: conf.connect_timeout.0.unwrap_or(Duration::MAX),
             rule,
             known: known(peer.as_ref()),
             peer,
@@ -228,7 +231,7 @@ impl Ssh {
             news,
             status: None,
         })?;
-        opened(&heard)?;
+        self.opened(&heard)?;
         let nanos = u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.quickest.fetch_min(nanos, Ordering::Relaxed);
         Ok(client)
@@ -247,7 +250,7 @@ impl Ssh {
             news,
             status: None,
         })?;
-        opened(&heard)?;
+        self.opened(&heard)?;
         match heard.recv() {
             Ok(News::Closed(status)) => Ok(Finished { status, output: output.take() }),
             Ok(News::Failed(error)) => Err(error),
@@ -268,7 +271,7 @@ impl Ssh {
             news,
             status: None,
         })?;
-        opened(&heard)?;
+        self.opened(&heard)?;
         Ok((input.into(), output.into()))
     }
 
@@ -287,6 +290,19 @@ impl Ssh {
         })
     }
 
+    /// Waits until a channel is open.
+    fn opened(&self, heard: &Receiver<News>) -> Result<(), Error> {
+        match heard.recv_timeout(self.patience) {
+            Ok(News::Opened) => Ok(()),
+            Ok(News::Failed(error)) => Err(error),
+            Err(RecvTimeoutError::Timeout) => {
+                let seconds = self.patience.as_secs();
+                Err(Error::Lost(format!("the server opened no channel within {seconds} s")))
+            }
+            Ok(News::Closed(_)) | Err(RecvTimeoutError::Disconnected) => Err(lost()),
+        }
+    }
+
     fn words(&self) -> Result<Sink, Error> {
         let (log, host) = (Arc::clone(&self.log), self.host.clone());
         let words = Words::new(move |line| log.info(format_args!("{host}: {line}")));
@@ -297,15 +313,6 @@ impl Ssh {
 /// What a server's identification tells about its sftp server.
 fn known(peer: Option<&Peer>) -> Known {
     peer.map_or_else(Known::default, |peer| Known::of(peer.ident().software()))
-}
-
-/// Waits until a channel is open.
-fn opened(heard: &Receiver<News>) -> Result<(), Error> {
-    match heard.recv() {
-        Ok(News::Opened) => Ok(()),
-        Ok(News::Failed(error)) => Err(error),
-        Ok(News::Closed(_)) | Err(_) => Err(lost()),
-    }
 }
 
 fn lost() -> Error {

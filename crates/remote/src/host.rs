@@ -14,6 +14,14 @@ use std::time::Duration;
 const ALIVE: Duration = Duration::from_secs(15);
 const ALIVE_COUNT: u32 = 4;
 
+/// How long a host may take for each step of its start, up to the first word of SFTP, unless
+/// ConnectTimeout says otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The same for a program, which may have to ask the user first, as ssh does: longer than sshd's
+/// LoginGraceTime of 2 minutes, after which such a login has failed anyway.
+const PATIENCE_WITH_PROGRAMS: Duration = Duration::from_secs(150);
+
 /// A host whose files are wanted. Clones share what was learnt: a passphrase is asked once, the key
 /// that was accepted is tried first.
 #[derive(Clone)]
@@ -34,8 +42,10 @@ struct Ssh {
 
 impl Host {
     /// Over SSH, as configured; a server that says nothing for a minute is given up, unless
-    /// ServerAliveInterval says otherwise: a copy is to go on elsewhere, not to hang.
+    /// ConnectTimeout and, after the login, ServerAliveInterval say otherwise: a copy is to go on
+    /// elsewhere, not to hang.
     pub fn ssh(mut conf: Client, log: Arc<Log>) -> Self {
+        conf.connect_timeout.0.get_or_insert(PATIENCE);
         if conf.server_alive_interval.is_zero() {
             (conf.server_alive_interval, conf.server_alive_count_max) = (ALIVE, ALIVE_COUNT);
         }
@@ -62,6 +72,14 @@ impl Host {
     /// Whether commands can be run there at all.
     pub fn runs_commands(&self) -> bool {
         matches!(&*self.0, Way::Ssh(_))
+    }
+
+    /// How long it may take to say the first word of SFTP on a channel.
+    pub fn patience(&self) -> Duration {
+        match &*self.0 {
+            Way::Ssh(ssh) => ssh.conf.connect_timeout.0.unwrap_or(PATIENCE),
+            Way::Program { .. } => PATIENCE_WITH_PROGRAMS,
+        }
     }
 
     /// Connects and logs in. Of a process at most eight connections are on their way in at once.

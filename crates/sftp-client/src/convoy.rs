@@ -129,7 +129,7 @@ impl Convoy {
         }
         match session.mover.event() {
             Event::Answer { token, answer } => self.answered(session, token, answer),
-            Event::Room => {}
+            Event::Room | Event::Unsent { .. } => {}
             // Every token had its answer before.
             Event::Ended(error) => return Err(Failure::asked("transfer", &error)),
         }

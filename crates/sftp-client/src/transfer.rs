@@ -215,7 +215,7 @@ impl Mover {
             }
             match self.events.recv().ok()? {
                 Event::Answer { token, answer } => self.note_look(token, answer),
-                Event::Room => {}
+                Event::Room | Event::Unsent { .. } => {}
                 Event::Ended(_) => return None,
             }
         }
@@ -331,7 +331,7 @@ impl Mover {
         }
         match self.events.recv_timeout(TICK) {
             Ok(Event::Answer { token, answer }) => self.answered(run, token, answer),
-            Ok(Event::Room) => {}
+            Ok(Event::Room | Event::Unsent { .. }) => {}
             Ok(Event::Ended(error)) => self.lost(run, error),
             Err(RecvTimeoutError::Timeout) => run.meter.tick(Instant::now()),
             Err(RecvTimeoutError::Disconnected) => {

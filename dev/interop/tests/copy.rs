@@ -72,6 +72,66 @@ impl Far {
     }
 }
 
+/// Changes a source when its first piece has been moved, and sets its time back: it looks the same.
+struct Change(PathBuf, std::sync::Once);
+
+impl Observer for Change {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::Moved { .. } = event {
+            self.1.call_once(|| {
+                let modified = fs::metadata(&self.0).unwrap().modified().unwrap();
+                let file = fs::OpenOptions::new().write(true).open(&self.0).unwrap();
+                std::os::unix::fs::FileExt::write_all_at(&file, b"changed", 0).unwrap();
+                file.set_modified(modified).unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn r3_a_block_that_differs_is_moved_again_though_nothing_else_is_under_way() {
+    let Some(far) = far(Kind::Ours, &[]) else { return };
+    fs::write(far.lab.path("source"), vec![7; 300_000]).unwrap();
+    let one = Lanes::Fixed(NonZeroU32::new(1).unwrap());
+    let change = Change(far.lab.path("source"), std::sync::Once::new());
+    let report = far.copy(&Options { lanes: one, ..far.down() }, &change);
+    assert_eq!(report.failures, [], "{report:?}");
+    assert!(report.wasted > 0, "{report:?}");
+    far.same("down");
+}
+
+/// The time limit, and what is said when it has passed.
+fn told_in_time(far: &Far, limit: u64, words: &str) {
+    let started = std::time::Instant::now();
+    let report = far.copy(&far.up(), &());
+    assert!(started.elapsed().as_secs() < limit + 30, "{:?}", started.elapsed());
+    assert_eq!(report.exit_code(), 255, "{report:?}");
+    let why = &report.failures[0].why;
+    assert!(why.contains(words), "{why}");
+}
+
+fn with_limit(far: &mut Far, seconds: u64, port: Option<u16>) {
+    let Some(Host { way: Way::Ssh(conf), .. }) = Arc::get_mut(&mut far.host) else { panic!() };
+    conf.connect_timeout = conf::OrNone(Some(std::time::Duration::from_secs(seconds)));
+    conf.port = port.unwrap_or(conf.port);
+    fs::write(far.lab.path("source"), "x").unwrap();
+}
+
+#[test]
+fn a_server_that_takes_the_connection_and_says_nothing_is_told_in_time() {
+    let Some(mut far) = far(Kind::OpenSsh, &[]) else { return };
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    with_limit(&mut far, 1, Some(mute.local_addr().unwrap().port()));
+    told_in_time(&far, 1, "no answer from the other side");
+}
+
+#[test]
+fn a_server_that_logs_in_and_does_not_begin_sftp_is_told_in_time() {
+    let Some(mut far) = far(Kind::OpenSsh, &["ForceCommand sleep 100"]) else { return };
+    with_limit(&mut far, 5, None);
+    told_in_time(&far, 5, "did not begin to speak SFTP within 5 s");
+}
+
 fn options(source: Place, target: Place) -> Options {
     Options {
         sources: vec![source],

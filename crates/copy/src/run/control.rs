@@ -6,7 +6,7 @@ use super::copying::Copying;
 use super::lane::{At, Ends};
 use super::retry::{Backoff, chance};
 use super::route::{Route, Slot, Trouble};
-use super::side::{Answered, Ask, Fault, Told, told};
+use super::side::{Answered, Ask, Fault, Side, Told, told};
 use sftp::client::Event;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,16 +21,20 @@ pub(super) struct Control<'a> {
     asked: BTreeMap<u64, (At, Ask)>,
     next: u64,
     backoff: Backoff,
+    /// It has had an answer: what breaks now was good before, and may be again (R4).
+    answered: bool,
+    /// There will be none any more, for this reason.
+    over: Option<String>,
     /// Handles of before it broke are no handles any more.
     pub(super) broke: u32,
 }
 
 impl<'a> Control<'a> {
     pub(super) fn open(route: &'a Route, slot: &'a Slot) -> Result<Self, Trouble> {
-        Ok(Self::with(slot.open(route)?, route, slot))
+        Ok(Self { answered: false, ..Self::with(slot.open(route)?, route, slot) })
     }
 
-    /// On a channel that is open.
+    /// On a channel that was good for something before.
     pub(super) fn with(ends: Ends, route: &'a Route, slot: &'a Slot) -> Self {
         Self {
             route,
@@ -40,6 +44,8 @@ impl<'a> Control<'a> {
             asked: BTreeMap::new(),
             next: 0,
             backoff: Backoff::default(),
+            answered: true,
+            over: None,
             broke: 0,
         }
     }
@@ -69,20 +75,20 @@ impl<'a> Control<'a> {
             if self.asked.is_empty() {
                 return None;
             }
-            match self.ends.events.recv() {
-                Ok(Event::Answer { token, answer }) => match told(answer) {
+            match self.ends.event() {
+                Event::Answer { token, answer } => match told(answer) {
                     Err(Fault::Lost(why)) => self.again(why),
                     Err(Fault::Broken(why)) => self.give_up(&why),
                     answer => {
                         if self.asked.remove(&token).is_some() {
                             self.backoff.succeeded();
+                            self.answered = true;
                             return Some((token, answer));
                         }
                     }
                 },
-                Ok(Event::Room) => {}
-                Ok(Event::Ended(error)) => self.again(error.to_string()),
-                Err(_) => self.again("the channel ended".to_owned()),
+                Event::Room | Event::Unsent { .. } => {}
+                Event::Ended(error) => self.again(error.to_string()),
             }
         }
     }
@@ -106,12 +112,24 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// A new channel, and every question once more.
+    /// Why there are no answers any more, if there are none.
+    pub(super) fn over(&self) -> Option<&str> {
+        self.over.as_deref()
+    }
+
+    /// A new channel, and every question once more. A server that never answered at all is told of
+    /// at once.
     fn again(&mut self, mut why: String) {
-        while let Some(wait) = self.backoff.next(chance()) {
+        while self.answered
+            && let Some(wait) = self.backoff.next(chance())
+        {
             std::thread::sleep(wait);
             match self.slot.open(self.route) {
-                Ok(ends) => {
+                Ok(mut ends) => {
+                    if let Side::Below(_) = self.ends.target {
+                        // What this host has to bring to its disk did not break.
+                        std::mem::swap(&mut ends.target, &mut self.ends.target);
+                    }
                     self.ends = ends;
                     self.broke += 1;
                     for (token, (at, ask)) in std::mem::take(&mut self.asked) {
@@ -140,6 +158,7 @@ impl<'a> Control<'a> {
 
     /// There will be no answers.
     fn give_up(&mut self, why: &str) {
+        self.over.get_or_insert_with(|| why.to_owned());
         let none = |(token, _)| (token, Err(Fault::Broken(why.to_owned())));
         self.answers.extend(std::mem::take(&mut self.asked).into_iter().map(none));
     }

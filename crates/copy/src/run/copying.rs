@@ -3,7 +3,7 @@
 use super::journal::Journal;
 use super::meta::{Identity, Kind, Meta, Setting};
 use super::queue::{Entry, Queue};
-use super::side::{Answered, Fault, Told};
+use super::side::{Answered, Fault, Side, Told};
 use super::sums::Sums;
 use super::xattrs::{self, Class, Kept};
 use crate::Options;
@@ -13,11 +13,13 @@ use crate::report::{Failure, Report, What};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// A copy under way.
 pub(super) struct Copying<'a> {
     pub(super) options: &'a Options,
     pub(super) observer: &'a dyn Observer,
+    pub(super) started: Instant,
     pub(super) queue: Queue,
     pub(super) journal: Option<Journal>,
     /// In the names of this copy's part files.
@@ -49,8 +51,8 @@ pub(super) struct Late {
     pub(super) links: Vec<(Vec<u8>, Vec<u8>)>,
     /// Files that wait for their names (`--delay-updates`).
     pub(super) delayed: Vec<Delayed>,
-    /// Files that a server was putting in place when its connection broke: if it was killed, its
-    /// own part files are still there.
+    /// Files that were under way at a server when its connection broke: their part files may still
+    /// be there, or come to be.
     pub(super) orphaned: Vec<Vec<u8>>,
 }
 
@@ -171,6 +173,14 @@ impl Copying<'_> {
     /// A path that cannot be copied, or not all of it.
     pub(super) fn fault(&self, path: &[u8], fault: &Fault) {
         self.tell(Failure { what: What::Path(path.to_vec()), why: fault.to_string() });
+    }
+
+    /// What this host changed in directories is on its disk, or it is told which is not.
+    pub(super) fn sync(&self, target: &mut Side) {
+        let Side::Below(below) = target else { return };
+        for (directory, error) in below.sync() {
+            self.fault(&directory, &Fault::from(error));
+        }
     }
 
     pub(super) fn tell(&self, failure: Failure) {

@@ -19,8 +19,71 @@ const MOST: u64 = 64 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) range: Range<u64>,
-    /// It was moved by an earlier run: it is only compared.
-    pub(super) moved: bool,
+    pub(super) stand: Stand,
+}
+
+/// How far the bytes of a share are. Those that may be at the target are compared, and moved if
+/// they are not what they should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stand {
+    /// They are to be moved.
+    Unmoved,
+    /// This run has moved them.
+    Moved,
+    /// This run has sent them, and had no answer when the lane broke.
+    Sent,
+    /// An earlier run has moved them, or may have.
+    Found,
+}
+
+/// What is left to be done about a file's bytes, by how far they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Rest {
+    pub(super) unmoved: Ranges,
+    pub(super) moved: Ranges,
+    pub(super) sent: Ranges,
+    pub(super) found: Ranges,
+}
+
+impl Rest {
+    fn is_empty(&self) -> bool {
+        let Self { unmoved, moved, sent, found } = self;
+        [unmoved, moved, sent, found].iter().all(|ranges| ranges.is_empty())
+    }
+
+    pub(super) fn of(&mut self, stand: Stand) -> &mut Ranges {
+        match stand {
+            Stand::Unmoved => &mut self.unmoved,
+            Stand::Moved => &mut self.moved,
+            Stand::Sent => &mut self.sent,
+            Stand::Found => &mut self.found,
+        }
+    }
+
+    /// What comes next: what was sent last of all, so that a server which still has some of it in
+    /// hand is through with it.
+    fn next(&self) -> Stand {
+        match self {
+            Self { unmoved, .. } if !unmoved.is_empty() => Stand::Unmoved,
+            Self { moved, .. } if !moved.is_empty() => Stand::Moved,
+            Self { found, .. } if !found.is_empty() => Stand::Found,
+            _ => Stand::Sent,
+        }
+    }
+
+    /// Nobody can be asked what has arrived: what was answered is believed, the rest is sent again.
+    pub(super) fn send_again(&mut self) {
+        self.moved = Ranges::default();
+        std::mem::take(&mut self.sent).iter().for_each(|range| self.unmoved.add(range.clone()));
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Self { unmoved, moved, sent, found } = other;
+        unmoved.iter().for_each(|range| self.unmoved.add(range.clone()));
+        moved.iter().for_each(|range| self.moved.add(range.clone()));
+        sent.iter().for_each(|range| self.sent.add(range.clone()));
+        found.iter().for_each(|range| self.found.add(range.clone()));
+    }
 }
 
 /// Under which name a file is written.
@@ -82,10 +145,8 @@ pub(super) struct Job {
 
 #[derive(Debug)]
 struct State {
-    /// To be moved; nobody has taken it.
-    todo: Ranges,
-    /// To be compared only; nobody has taken it.
-    check: Ranges,
+    /// Nobody has taken it.
+    rest: Rest,
     /// Shares that lanes have.
     out: usize,
     fault: Option<Fault>,
@@ -93,9 +154,8 @@ struct State {
 }
 
 impl Job {
-    /// `todo` is to be moved, `check` to be compared.
-    pub(super) fn new(entry: Entry, block: u64, todo: Ranges, check: Ranges) -> Self {
-        let state = State { todo, check, out: 0, fault: None, over: false };
+    pub(super) fn new(entry: Entry, block: u64, rest: Rest) -> Self {
+        let state = State { rest, out: 0, fault: None, over: false };
         let state = Mutex::new(state);
         Self {
             part: entry.to.clone(),
@@ -122,23 +182,23 @@ impl Job {
         if state.fault.is_some() {
             return None;
         }
-        let moved = state.todo.is_empty();
-        let from = if moved { &mut state.check } else { &mut state.todo };
+        let stand = state.rest.next();
+        let from = state.rest.of(stand);
         let even = from.total() / (lanes.max(1) as u64 * 4);
         let range = from.take(even.clamp(LEAST, MOST), self.block)?;
         state.out += 1;
-        Some(Share { range, moved })
+        Some(Share { range, stand })
     }
 
     pub(super) fn has_more(&self) -> bool {
         let state = self.lock();
-        state.fault.is_none() && state.todo.total() > LEAST
+        state.fault.is_none() && state.rest.unmoved.total() > LEAST
     }
 
     /// Whether anything is left to be taken.
     pub(super) fn has_any(&self) -> bool {
         let state = self.lock();
-        state.fault.is_none() && !(state.todo.is_empty() && state.check.is_empty())
+        state.fault.is_none() && !state.rest.is_empty()
     }
 
     /// Whether all of it was there, or failed, and somebody was told.
@@ -150,7 +210,7 @@ impl Job {
     /// that an earlier run has moved. Then the caller puts it in place.
     pub(super) fn is_whole(&self) -> bool {
         let mut state = self.lock();
-        state.over |= state.out == 0 && state.todo.is_empty() && state.check.is_empty();
+        state.over |= state.out == 0 && state.rest.is_empty();
         state.over && state.fault.is_none()
     }
 
@@ -159,12 +219,9 @@ impl Job {
         self.end(|_| {})
     }
 
-    /// A share that a lane could not do: others move `todo` and compare `check`.
-    pub(super) fn give_back(&self, todo: &Ranges, check: &Ranges) -> After {
-        self.end(|state| {
-            todo.iter().for_each(|range| state.todo.add(range.clone()));
-            check.iter().for_each(|range| state.check.add(range.clone()));
-        })
+    /// A share that a lane could not do: what others have to do about it.
+    pub(super) fn give_back(&self, rest: &Rest) -> After {
+        self.end(|state| state.rest.add(rest))
     }
 
     /// The file has failed, whatever else comes.
@@ -184,7 +241,7 @@ impl Job {
         how(&mut state);
         state.out = state.out.saturating_sub(1);
         let idle = state.out == 0 && !state.over;
-        let whole = state.todo.is_empty() && state.check.is_empty();
+        let whole = state.rest.is_empty();
         let after = match (&state.fault, idle) {
             (Some(_), true) => After::Failed,
             (None, true) if whole => After::Whole,
@@ -201,7 +258,11 @@ mod tests {
     use super::*;
 
     fn job(size: u64, block: u64) -> Job {
-        Job::new(entry(b"x", size), block, Ranges::of(0..size), Ranges::default())
+        Job::new(entry(b"x", size), block, unmoved(0..size))
+    }
+
+    fn unmoved(range: Range<u64>) -> Rest {
+        Rest { unmoved: Ranges::of(range), ..Rest::default() }
     }
 
     #[test]
@@ -225,13 +286,21 @@ mod tests {
         let shares: Vec<_> = std::iter::from_fn(|| job.take(8)).collect();
         assert_eq!(shares.len(), 3);
         assert_eq!(job.settle(), After::Going);
-        assert_eq!(
-            job.give_back(&Ranges::of(shares[1].range.clone()), &Ranges::default()),
-            After::Going
-        );
+        assert_eq!(job.give_back(&unmoved(shares[1].range.clone())), After::Going);
         assert_eq!(job.settle(), After::Going);
         assert_eq!(job.take(8).unwrap(), shares[1]);
         assert_eq!(job.settle(), After::Whole);
+    }
+
+    #[test]
+    fn what_may_be_there_already_comes_last() {
+        let job = job(8 << 20, 1 << 20);
+        job.take(1).unwrap();
+        let (moved, sent) = (Ranges::of(0..1 << 20), Ranges::of(1 << 20..2 << 20));
+        let unmoved = Ranges::of(2 << 20..4 << 20);
+        assert_eq!(job.give_back(&Rest { unmoved, moved, sent, ..Rest::default() }), After::Going);
+        let stands: Vec<_> = std::iter::from_fn(|| job.take(1)).map(|share| share.stand).collect();
+        assert_eq!(stands, [Stand::Unmoved, Stand::Unmoved, Stand::Moved, Stand::Sent]);
     }
 
     #[test]

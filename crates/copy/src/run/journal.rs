@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! record   uint32 length of payload | uint8 kind | payload | 8 bytes checksum
-//! kinds    0 begin: boot    1 part: number, identity, path hash    2 done: number, start, end
-//!          3 ready: number  4 finished: path hash, identity of source, identity of target
+//! kinds    0 begin: boot    1 part: number, identity, path hash, source's path, path
+//!          2 done: number, start, end    3 ready: number
+//!          4 finished: path hash, identity of source, identity of target
 //!          5 made: the target did not exist, and became a copy of the one source
+//!          6 cleared: path hash of a part whose source is gone, and which was removed
 //! ```
 //! Append-only, numbers little-endian. The checksum is keyed with the copy's ends and covers the
 //! record's place in the file, so that a record that was cut, changed, moved or taken from another
@@ -14,14 +16,15 @@
 use super::meta::{Identity, Time};
 use super::ranges::Ranges;
 use rustix::fs::FlockOperation;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use wire::{Malformed, Reader, Writer};
 
 const BEGIN: u8 = 0;
@@ -30,15 +33,17 @@ const DONE: u8 = 2;
 const READY: u8 = 3;
 const FINISHED: u8 = 4;
 const MADE: u8 = 5;
-/// How often a lock is asked for, with so much in between. A program that another thread is
-/// starting holds it between fork and exec, though the run that had it is over.
-const ATTEMPTS: u32 = 20;
-const BETWEEN: Duration = Duration::from_millis(10);
+const CLEARED: u8 = 6;
 /// Changes when records do: a journal of another version is from a foreign key.
-const VERSION: &[u8] = b"longhaul journal 1";
+const VERSION: &[u8] = b"longhaul journal 2";
 const SUM: usize = 8;
-/// No record is longer: a hash and some numbers.
-const LONGEST: usize = 1 << 10;
+/// No record is longer: two paths, a hash and some numbers.
+const LONGEST: usize = 10 << 10;
+/// How long to wait for another run of the same copy that has the journal, and may be dying: one
+/// that was killed holds it until the kernel is through with it, and a program that another thread
+/// is starting holds it between fork and exec.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(20);
 /// Records that say nothing any more, before the file is written anew.
 const WORTH_TIDYING: usize = 4096;
 
@@ -51,6 +56,8 @@ pub(super) struct Part {
     pub(super) done: Ranges,
     /// All of it is, and it waits for its name (`--delay-updates`).
     pub(super) ready: bool,
+    /// The source's path, and the path below the target.
+    pub(super) paths: (Vec<u8>, Vec<u8>),
 }
 
 /// What earlier runs have left, by the path below the target.
@@ -77,6 +84,8 @@ struct Tail {
     file: File,
     end: u64,
     next: u32,
+    /// Known parts that this run goes on with, or has finished.
+    taken: HashSet<PathHash>,
 }
 
 /// An open journal; nobody else has it open.
@@ -87,17 +96,22 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// The journal of the copy that `ends` describes; `None` if another run has it. Parts on this
-    /// host that were written before a crash are not believed, since they may never have reached
+    /// The journal of the copy that `ends` describes; `None` if another run has it for longer than
+    /// `patience`. Parts on this host that were written before a crash are not believed, since they may never have reached
     /// the disk: `boot` tells, empty where the target is another host.
-    pub(super) fn open(directory: &Path, ends: &[&[u8]], boot: &[u8]) -> io::Result<Option<Self>> {
+    pub(super) fn open(
+        directory: &Path,
+        ends: &[&[u8]],
+        boot: &[u8],
+        patience: Duration,
+    ) -> io::Result<Option<Self>> {
         let key = key(ends);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(format!("{}.journal", name(&key)));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(&path)?;
-        if !lock(&file) {
+        if !locked(&file, patience) {
             return Ok(None);
         }
         let (mut known, end) = load(&mut file, &key)?;
@@ -106,7 +120,7 @@ impl Journal {
         }
         file.set_len(end)?;
         let next = known.numbers.keys().max().map_or(0, |last| last.saturating_add(1));
-        let mut tail = Tail { file, end, next };
+        let mut tail = Tail { file, end, next, taken: HashSet::new() };
         if known.stale() > WORTH_TIDYING {
             tail.rewrite(&key, &path, &known, boot)?;
         } else if end == 0 || known.boot != boot {
@@ -143,11 +157,13 @@ impl Journal {
     }
 
     /// A part file was begun, or is gone on with.
-    pub(super) fn begin(&self, path: &[u8], part: &Part) -> io::Result<Number> {
-        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn begin(&self, part: &Part) -> io::Result<Number> {
+        let hash = hash(&part.paths.1);
+        let mut tail = self.tail();
         let number = Number(tail.next);
         tail.next = tail.next.wrapping_add(1);
-        tail.append(&self.key, PART, &part_record(number, &hash(path), &part.source))?;
+        tail.take(&self.known, &hash);
+        tail.append(&self.key, PART, &part_record(number, &hash, part))?;
         for range in part.done.iter() {
             tail.append(&self.key, DONE, &done_record(number, range))?;
         }
@@ -171,15 +187,44 @@ impl Journal {
         source: &Identity,
         target: &Identity,
     ) -> io::Result<()> {
-        self.append(FINISHED, &finished_record(&hash(path), source, target))
+        let (hash, mut tail) = (hash(path), self.tail());
+        tail.take(&self.known, &hash);
+        tail.append(&self.key, FINISHED, &finished_record(&hash, source, target))
+    }
+
+    /// Parts of earlier runs that this one did not come by: the source's path, and the path.
+    pub(super) fn abandoned(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let tail = self.tail();
+        let left = self.known.parts.iter().filter(|(hash, _)| !tail.taken.contains(*hash));
+        left.map(|(_, part)| part.paths.clone()).collect()
+    }
+
+    pub(super) fn has_abandoned(&self) -> bool {
+        self.tail().taken.len() < self.known.parts.len()
+    }
+
+    /// The part of `path` was removed.
+    pub(super) fn clear(&self, path: &[u8]) -> io::Result<()> {
+        self.append(CLEARED, &hash(path))
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append(&self, kind: u8, payload: &[u8]) -> io::Result<()> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).append(&self.key, kind, payload)
+        self.tail().append(&self.key, kind, payload)
     }
 }
 
 impl Tail {
+    /// This run comes by a part.
+    fn take(&mut self, known: &Known, part: &PathHash) {
+        if known.parts.contains_key(part) {
+            self.taken.insert(*part);
+        }
+    }
+
     fn append(&mut self, key: &[u8; 32], kind: u8, payload: &[u8]) -> io::Result<()> {
         let record = record(key, self.end, kind, payload);
         self.file.seek(SeekFrom::Start(self.end))?;
@@ -201,7 +246,7 @@ impl Tail {
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
         let file = options.open(&fresh)?;
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let mut tail = Self { file, end: 0, next: self.next };
+        let mut tail = Self { file, end: 0, next: self.next, taken: HashSet::new() };
         tail.append(key, BEGIN, boot)?;
         if known.made {
             tail.append(key, MADE, &[])?;
@@ -209,7 +254,7 @@ impl Tail {
         for (number, (hash, part)) in (tail.next..).zip(&known.parts) {
             let number = Number(number);
             tail.next = number.0.saturating_add(1);
-            tail.append(key, PART, &part_record(number, hash, &part.source))?;
+            tail.append(key, PART, &part_record(number, hash, part))?;
             for range in part.done.iter() {
                 tail.append(key, DONE, &done_record(number, range))?;
             }
@@ -262,6 +307,7 @@ impl Known {
                 self.parts.remove(&hash);
             }
             MADE => self.made = true,
+            CLEARED => drop(self.parts.remove(r.array::<16>("hash")?)),
             _ => return Err(Malformed("kind")),
         }
         self.records += 1;
@@ -272,8 +318,9 @@ impl Known {
         let number = r.u32("number")?;
         let source = read_identity(r)?;
         let hash = *r.array("hash")?;
+        let paths = (r.string("source's path")?.to_vec(), r.string("path")?.to_vec());
         self.numbers.insert(number, hash);
-        self.parts.insert(hash, Part { source, ..Part::default() });
+        self.parts.insert(hash, Part { source, paths, ..Part::default() });
         Ok(())
     }
 
@@ -282,17 +329,21 @@ impl Known {
     }
 }
 
-/// Everything up to the first record that is none, and where that is.
-/// Whether nobody else has it.
-fn lock(file: &File) -> bool {
-    (0..ATTEMPTS).any(|attempt| {
-        if attempt > 0 {
-            std::thread::sleep(BETWEEN);
+/// Whether the lock could be had.
+fn locked(file: &File, patience: Duration) -> bool {
+    let end = Instant::now() + patience;
+    loop {
+        if rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
         }
-        rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
-    })
+        if Instant::now() >= end {
+            return false;
+        }
+        sleep(LOOK);
+    }
 }
 
+/// Everything up to the first record that is none, and where that is.
 fn load(file: &mut File, key: &[u8; 32]) -> io::Result<(Known, u64)> {
     let mut input = io::BufReader::new(file);
     let (mut known, mut end) = (Known::default(), 0);
@@ -366,10 +417,10 @@ fn hash(path: &[u8]) -> PathHash {
     hash
 }
 
-fn part_record(number: Number, hash: &PathHash, source: &Identity) -> Vec<u8> {
+fn part_record(number: Number, hash: &PathHash, part: &Part) -> Vec<u8> {
     let mut w = Writer::new();
-    write_identity(w.u32(number.0), source);
-    w.raw(hash).take()
+    write_identity(w.u32(number.0), &part.source);
+    w.raw(hash).string(&part.paths.0).string(&part.paths.1).take()
 }
 
 fn done_record(number: Number, range: &Range<u64>) -> Vec<u8> {
@@ -418,24 +469,27 @@ mod tests {
     }
 
     fn open(directory: &Path) -> Journal {
-        Journal::open(directory, ENDS, b"boot").unwrap().unwrap()
+        Journal::open(directory, ENDS, b"boot", PATIENCE).unwrap().unwrap()
     }
 
     fn file(directory: &Path) -> PathBuf {
         directory.join(format!("{}.journal", name(&key(ENDS))))
     }
 
+    fn part(path: &[u8], size: u64) -> Part {
+        let paths = ([b"/from/", path].concat(), path.to_vec());
+        Part { source: identity(size), paths, ..Part::default() }
+    }
+
     /// A finished file, a part with 30 bytes done in three records, and a part that is ready.
     fn written(directory: &Path) {
         let journal = open(directory);
         journal.finish(b"done", &identity(1), &identity(1)).unwrap();
-        let part =
-            journal.begin(b"part", &Part { source: identity(99), ..Part::default() }).unwrap();
+        let begun = journal.begin(&part(b"part", 99)).unwrap();
         for start in [0, 10, 50] {
-            journal.done(part, &(start..start + 10)).unwrap();
+            journal.done(begun, &(start..start + 10)).unwrap();
         }
-        let ready =
-            journal.begin(b"ready", &Part { source: identity(3), ..Part::default() }).unwrap();
+        let ready = journal.begin(&part(b"ready", 3)).unwrap();
         journal.ready(ready).unwrap();
     }
 
@@ -516,13 +570,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         written(directory.path());
         let whole = fs::read(file(directory.path())).unwrap();
-        let other =
-            Journal::open(directory.path(), &[b"/a", b"host:/c"], b"boot").unwrap().unwrap();
+        let other = Journal::open(directory.path(), &[b"/a", b"host:/c"], b"boot", Duration::ZERO)
+            .unwrap()
+            .unwrap();
         let path = directory.path().join(format!("{}.journal", name(&other.key)));
         drop(other);
         fs::write(&path, &whole).unwrap();
-        let other =
-            Journal::open(directory.path(), &[b"/a", b"host:/c"], b"boot").unwrap().unwrap();
+        let other = Journal::open(directory.path(), &[b"/a", b"host:/c"], b"boot", Duration::ZERO)
+            .unwrap()
+            .unwrap();
         assert_eq!(other.finished(b"done"), None);
         // The first record, repeated at the end: it is not at its place.
         let first = 5 + 4 + SUM;
@@ -539,19 +595,49 @@ mod tests {
     fn a_crash_of_this_host_takes_its_part_files_but_not_what_was_finished() {
         let directory = tempfile::tempdir().unwrap();
         written(directory.path());
-        let journal = Journal::open(directory.path(), ENDS, b"next").unwrap().unwrap();
+        let journal = Journal::open(directory.path(), ENDS, b"next", PATIENCE).unwrap().unwrap();
         assert_eq!(journal.part(b"part", &identity(99)), None);
         assert!(journal.finished(b"done").is_some());
         drop(journal);
-        let journal = Journal::open(directory.path(), ENDS, b"next").unwrap().unwrap();
+        let journal = Journal::open(directory.path(), ENDS, b"next", PATIENCE).unwrap().unwrap();
         assert_eq!(journal.part(b"part", &identity(99)), None);
+    }
+
+    #[test]
+    fn a_part_that_nobody_came_by_is_known_until_it_is_cleared() {
+        let directory = tempfile::tempdir().unwrap();
+        written(directory.path());
+        let journal = open(directory.path());
+        assert!(journal.has_abandoned());
+        journal.begin(&part(b"part", 99)).unwrap();
+        assert_eq!(journal.abandoned(), [(b"/from/ready".to_vec(), b"ready".to_vec())]);
+        journal.clear(b"ready").unwrap();
+        drop(journal);
+        let journal = open(directory.path());
+        assert_eq!(journal.part(b"ready", &identity(3)), None);
+        journal.finish(b"part", &identity(99), &identity(99)).unwrap();
+        assert!(!journal.has_abandoned());
+    }
+
+    #[test]
+    fn a_journal_of_a_run_that_is_dying_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let dying = open(directory.path());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                sleep(Duration::from_millis(100));
+                drop(dying);
+            });
+            let next = Journal::open(directory.path(), ENDS, b"boot", Duration::from_secs(60));
+            assert!(next.unwrap().is_some());
+        });
     }
 
     #[test]
     fn a_journal_in_use_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let first = open(directory.path());
-        assert!(Journal::open(directory.path(), ENDS, b"boot").unwrap().is_none());
+        assert!(Journal::open(directory.path(), ENDS, b"boot", Duration::ZERO).unwrap().is_none());
         drop(first);
         open(directory.path());
     }

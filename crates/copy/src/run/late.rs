@@ -21,7 +21,8 @@ pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
         copying.warn(Some(&first.entry.to), &why);
     }
     link(copying, control, late.links);
-    sweep(control, &late.orphaned);
+    sweep(copying, control, &late.orphaned);
+    clear(copying, control);
     keep_xattrs(copying, control, late.xattrs);
     let mut directories = late.directories;
     directories.sort_by_key(|(path, _)| {
@@ -39,6 +40,7 @@ pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
             copying.fault(&path, &fault);
         }
     });
+    copying.sync(&mut control.ends.target);
 }
 
 /// Asks for all of them, many under way together.
@@ -77,16 +79,22 @@ fn place(copying: &Copying<'_>, control: &mut Control<'_>, delayed: Vec<Delayed>
     });
 }
 
-/// Part files of a server of ours that was killed while it put files in place for us: those of
-/// these files, by that server's own names for them (`.<name>.<hex>-<hex>.part`).
-fn sweep(control: &mut Control<'_>, orphaned: &[Vec<u8>]) {
+/// Part files of these files that servers have left which were lost: by their own names for them
+/// (`.<name>.<hex>-<hex>.part`) where they put files in place for us, and by ours, as a server whose
+/// connection is gone may still do what it was asked before. Not ours if anything failed: then they
+/// may be what the next run goes on with.
+fn sweep(copying: &Copying<'_>, control: &mut Control<'_>, orphaned: &[Vec<u8>]) {
+    let complete = copying.report().is_complete();
+    let is_part = |name: &[u8], part: &[u8]| {
+        is_servers_part(name, part) || (complete && part == names::part(name, &copying.id))
+    };
     let mut directories: Vec<_> = orphaned.iter().map(|path| names::split(path).0).collect();
     directories.sort_unstable();
     directories.dedup();
     for directory in directories {
         let ours = |part: &[u8]| {
             let of = |path: &Vec<u8>| {
-                names::split(path).0 == directory && is_servers_part(names::split(path).1, part)
+                names::split(path).0 == directory && is_part(names::split(path).1, part)
             };
             orphaned.iter().any(of)
         };
@@ -95,6 +103,28 @@ fn sweep(control: &mut Control<'_>, orphaned: &[Vec<u8>]) {
         let asks = found.iter().map(|name| ((), Ask::Remove(names::join(directory, name))));
         all(control, asks, |(), _| {});
     }
+}
+
+/// Part files of earlier runs whose sources are no more: nobody else comes by there.
+fn clear(copying: &Copying<'_>, control: &mut Control<'_>) {
+    let Some(journal) = &copying.journal else { return };
+    let mut gone = Vec::new();
+    for (from, to) in journal.abandoned() {
+        // A source that is merely not among those of this run may be in the next one's.
+        if let Err(Fault::Missing) = control.call(At::Source, Ask::Lstat(from)) {
+            gone.push(to);
+        }
+    }
+    let part = |to: &[u8]| names::part_beside(to, &copying.id);
+    let asks = gone.into_iter().map(|to| {
+        let ask = Ask::Remove(part(&to));
+        (to, ask)
+    });
+    all(control, asks, |to, answer| match answer {
+        Ok(_) | Err(Fault::Missing) => copying.note(|journal| journal.clear(&to)),
+        // It costs room, and no more.
+        Err(fault) => copying.warn(Some(&part(&to)), &format!("it stays there: {fault}")),
+    });
 }
 
 /// Names in a directory of the target; what cannot be listed has none.

@@ -94,19 +94,24 @@ fn timestamps((access, modification): (Time, Time)) -> Timestamps {
 /// A directory of this host that is written below, through one thread.
 pub(super) struct Below {
     root: OwnedFd,
+    /// What the user calls it.
+    name: Vec<u8>,
     /// The directory that was used last, and whether a name in it changed since it was synced.
     last: Option<(Vec<u8>, OwnedFd)>,
     changed: bool,
     fsync: bool,
+    /// Directories that may not be on the disk, and why. It is no fault of the file that is written
+    /// next, somewhere else.
+    unsynced: Vec<(Vec<u8>, io::Error)>,
 }
 
 impl Below {
     /// Follows links on the way to the root: that path is the user's own.
     pub(super) fn new(root: &[u8], fsync: bool) -> io::Result<Self> {
-        let root = if root.is_empty() { b"." } else { root };
+        let name = if root.is_empty() { b".".to_vec() } else { root.to_vec() };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(path(root), flags, Mode::empty())?;
-        Ok(Self { root, last: None, changed: false, fsync })
+        let root = rustix::fs::open(path(&name), flags, Mode::empty())?;
+        Ok(Self { root, name, last: None, changed: false, fsync, unsynced: Vec::new() })
     }
 
     /// The directory that `at` is in, and its name there.
@@ -114,7 +119,7 @@ impl Below {
         let (directory, name) = names::split(at);
         let known = self.last.as_ref().is_some_and(|(last, _)| last == directory);
         if !known {
-            self.sync()?;
+            self.sync_last();
             let fd = self.directory(directory)?;
             self.last = Some((directory.to_vec(), fd));
         }
@@ -135,13 +140,22 @@ impl Below {
         })
     }
 
-    /// The names that changed in the directory used last are on the disk.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
-        if let Some((_, fd)) = self.last.as_ref().filter(|_| self.changed && self.fsync) {
-            rustix::fs::fsync(fd)?;
+    fn sync_last(&mut self) {
+        if let Some((directory, fd)) = self.last.as_ref().filter(|_| self.changed && self.fsync)
+            && let Err(errno) = rustix::fs::fsync(fd)
+        {
+            let directory = if directory.is_empty() { &self.name } else { directory };
+            self.unsynced.push((directory.clone(), errno.into()));
         }
         self.changed = false;
-        Ok(())
+    }
+
+    /// The names that changed are on the disk, but for those in the directories that are told of,
+    /// each once.
+    #[must_use]
+    pub(super) fn sync(&mut self) -> Vec<(Vec<u8>, io::Error)> {
+        self.sync_last();
+        std::mem::take(&mut self.unsynced)
     }
 
     pub(super) fn lstat(&mut self, at: &[u8]) -> io::Result<Meta> {
@@ -241,13 +255,6 @@ impl Below {
     }
 }
 
-impl Drop for Below {
-    fn drop(&mut self) {
-        // Whoever wants to know asks before.
-        let _ = self.sync();
-    }
-}
-
 /// This process's umask, read without changing it.
 pub(super) fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -300,6 +307,19 @@ mod tests {
         let meta = fs::metadata(directory.path().join("x")).unwrap();
         assert_eq!((meta.len(), meta.permissions().mode() & 0o7777), (5, 0o640));
         assert!(!part.exists());
+    }
+
+    #[test]
+    fn a_directory_that_does_not_reach_the_disk_is_told_by_its_own_name_once() {
+        // Directories of this file system cannot be synced.
+        let mut below = Below::new(b"/proc/self", true).unwrap();
+        for directory in ["task", "net"] {
+            below.lstat(format!("{directory}/x").as_bytes()).unwrap_err();
+            below.changed = true;
+        }
+        let unsynced: Vec<_> = below.sync().into_iter().map(|(directory, _)| directory).collect();
+        assert_eq!(unsynced, [b"task".to_vec(), b"net".to_vec()]);
+        assert!(below.sync().is_empty());
     }
 
     #[test]

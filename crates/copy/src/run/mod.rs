@@ -95,6 +95,7 @@ fn leg(
     let copying = Copying {
         options,
         observer,
+        started: Instant::now(),
         queue: queue::Queue::default(),
         journal: leg.journal.take(),
         id,
@@ -157,7 +158,8 @@ fn carry_out(
         walk.join()
     });
     let control = walked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    if copying.options.dry_run || copying.late().is_empty() {
+    let abandoned = copying.journal.as_ref().is_some_and(|journal| journal.has_abandoned());
+    if copying.options.dry_run || (copying.late().is_empty() && !abandoned) {
         return None;
     }
     // Where every lane gave up, the scan's channel is gone as well: one attempt, not R4's many.

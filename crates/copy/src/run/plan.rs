@@ -152,10 +152,17 @@ impl Leg {
             let mut looks = asked.elapsed();
             let mut roots = Vec::new();
             for source in sources {
+                if control.over().is_some() {
+                    break;
+                }
                 let asked = Instant::now();
                 self.failures.extend(find(&mut control, source, options, &mut roots));
                 // One of the two is on this host.
                 looks = looks.max(asked.elapsed());
+            }
+            if let Some(why) = control.over() {
+                self.failures.clear();
+                return Err(lost(&self.host, why.to_owned()));
             }
             // A program's first answer has its start in it.
             self.rtt = slot.round_trip().unwrap_or(looks);
@@ -382,7 +389,7 @@ fn open_journal(
     });
     let ends: Vec<&[u8]> = ends.iter().map(Vec::as_slice).collect();
     let boot = if options.target.host().is_none() { journal::boot() } else { Vec::new() };
-    Journal::open(state, &ends, &boot).ok().flatten()
+    Journal::open(state, &ends, &boot, journal::PATIENCE).ok().flatten()
 }
 
 /// What a place is called whatever directory the command is given in.
@@ -402,7 +409,7 @@ fn called(place: &Place) -> Vec<u8> {
     }
 }
 
-fn absolute(path: &[u8]) -> Vec<u8> {
+pub(super) fn absolute(path: &[u8]) -> Vec<u8> {
     let absolute = std::path::absolute(Path::new(local::path(path)));
     absolute.map_or_else(|_| path.to_vec(), |path| path.into_os_string().into_vec())
 }

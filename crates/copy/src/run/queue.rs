@@ -261,13 +261,19 @@ pub(super) mod tests {
                 (0..2 * FULL).for_each(|_| assert!(queue.push(entry(b"x", 1))));
                 queue.scanned();
             });
+            while queue.lock().entries.len() < FULL {
+                thread::sleep(Duration::from_millis(1));
+            }
+            // Time enough for one more, if it would not wait.
             thread::sleep(Duration::from_millis(30));
-            assert_eq!(queue.lock().entries.len(), FULL);
+            let full = queue.lock().entries.len();
             for _ in 0..2 * FULL {
                 assert!(name(queue.take(1, true)).is_some());
                 queue.done();
             }
             scan.join().unwrap();
+            // Not before: the scan would wait for ever.
+            assert_eq!(full, FULL);
         });
         assert!(matches!(queue.take(1, true), Take::Over));
     }

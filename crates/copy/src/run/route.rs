@@ -85,7 +85,7 @@ impl Slot {
         };
         let (source, target) =
             (route.side(&route.source, source)?, route.side(&route.target, target)?);
-        Ok(Ends { source, target, events, tell, within: route.within })
+        Ok(Ends::new(source, target, (tell, events), route.within))
     }
 
     /// The longest round trip of its connections, as far as that is known.
@@ -157,16 +157,18 @@ impl Route {
     /// The same channels for this route, whose target is another directory than when they were
     /// opened.
     pub(super) fn aim(&self, ends: Ends) -> Result<Ends, Trouble> {
-        let client = match ends.target {
-            Side::There(there) => Some(there.client),
+        let client = match &ends.target {
+            Side::There(there) => Some(there.client.clone()),
             _ => None,
         };
-        Ok(Ends { target: self.side(&self.target, client)?, ..ends })
+        Ok(ends.aimed(self.side(&self.target, client)?))
     }
 
     fn side(&self, end: &End, client: Option<Client>) -> Result<Side, Trouble> {
         Ok(match (end, client) {
-            (End::There(_, root), Some(client)) => Side::There(There::new(client, root)),
+            (End::There(host, root), Some(client)) => {
+                Side::There(There::new(client, root, host.patience()))
+            }
             (End::Below(root), _) => {
                 let unusable = |error: std::io::Error| {
                     Trouble::Directory(root.clone(), Fault::from(error).to_string())

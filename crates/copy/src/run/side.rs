@@ -18,6 +18,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use thiserror::Error;
 
 /// An open file.
@@ -225,6 +226,7 @@ pub(super) struct There {
     pub(super) client: Client,
     /// Before every path of a target; empty for a source.
     root: Vec<u8>,
+    patience: Duration,
     has: OnceCell<Has>,
 }
 
@@ -269,14 +271,16 @@ impl Has {
 }
 
 impl There {
-    pub(super) fn new(client: Client, root: &[u8]) -> Self {
-        Self { client, root: root.to_vec(), has: OnceCell::new() }
+    /// A channel on which the server may take so long for its first word.
+    pub(super) fn new(client: Client, root: &[u8], patience: Duration) -> Self {
+        Self { client, root: root.to_vec(), patience, has: OnceCell::new() }
     }
 
     /// What the server can do; waits for its word the first time. On a channel that broke before,
     /// nothing: the next answer tells.
     pub(super) fn has(&self) -> Has {
-        *self.has.get_or_init(|| self.client.server().map(Has::of).unwrap_or_default())
+        let ask = || self.client.server_within(self.patience).map(Has::of);
+        *self.has.get_or_init(|| ask().unwrap_or_default())
     }
 
     pub(super) fn at(&self, path: &[u8]) -> Vec<u8> {
@@ -412,6 +416,14 @@ fn local(open: &Open) -> Result<&Arc<File>, Fault> {
 }
 
 impl Side {
+    /// Waits until a server has begun to speak SFTP; one that takes too long has ended the channel,
+    /// and the next event tells.
+    pub(super) fn wait_for_its_word(&self) {
+        if let Self::There(there) = self {
+            let _ = there.client.begun_within(there.patience);
+        }
+    }
+
     /// What the server can do; this host can all but what only servers are asked for.
     pub(super) fn has(&self) -> Has {
         match self {

@@ -212,6 +212,7 @@ fn hex(byte: u8) -> [u8; 2] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::job::Rest;
     use super::super::queue::tests::entry;
     use super::super::ranges::Ranges;
     use super::*;
@@ -238,7 +239,11 @@ mod tests {
         let (tell, told) = channel();
         let all = Ranges::of(0..1);
         let ask = |(there, here): &(&Path, &Path)| {
-            let job = Arc::new(Job::new(entry(b"x", 1), 1, all.clone(), Ranges::default()));
+            let job = Arc::new(Job::new(
+                entry(b"x", 1),
+                1,
+                Rest { unmoved: all.clone(), ..Rest::default() },
+            ));
             let path = there.as_os_str().as_bytes().to_vec();
             let file = Arc::new(File::open(here).unwrap());
             let (tell, token) = (tell.clone(), 1);

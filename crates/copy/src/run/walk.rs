@@ -94,6 +94,7 @@ impl<'c, 'a> Walk<'c, 'a> {
             self.go();
         }
         self.tell_found();
+        self.copying.sync(&mut self.control.ends.target);
         self.copying.observer.observe(&Event::Scanned);
         self.copying.queue.scanned();
         self.control

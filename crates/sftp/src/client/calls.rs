@@ -7,6 +7,7 @@ use super::{Error, ServerFacts, Sizes};
 use crate::codec::{Extended, Handle, Reply, Request};
 use std::sync::Arc;
 use std::sync::mpsc;
+use std::time::Duration;
 
 /// Asks a server for things, from any thread; clones ask on the same channel. Requests leave in
 /// the order in which they were asked for; answers come in the server's.
@@ -102,7 +103,24 @@ impl Client {
     /// # Errors
     /// The channel ended before it said anything.
     pub fn server(&self) -> Result<&ServerFacts, Error> {
-        self.shared().facts()
+        self.server_within(Duration::MAX)
+    }
+
+    /// The same, for a server that may say nothing at all: after `patience` the channel ends.
+    ///
+    /// # Errors
+    /// The channel ended before it said anything.
+    pub fn server_within(&self, patience: Duration) -> Result<&ServerFacts, Error> {
+        self.shared().facts(patience)
+    }
+
+    /// Waits until the server has begun to speak SFTP on this very channel; after `patience` the
+    /// channel ends.
+    ///
+    /// # Errors
+    /// The channel ended before it did.
+    pub fn begun_within(&self, patience: Duration) -> Result<(), Error> {
+        self.shared().greeted(patience)
     }
 
     /// Ends the channel at once, whatever is under way on it.

@@ -3,6 +3,7 @@
 use crate::codec::Status;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Errors of one request, or of the whole channel. Text of the server must be escaped before it
 /// reaches a terminal (E2).
@@ -37,6 +38,12 @@ impl Error {
     /// The channel is over for this reason.
     pub fn ended(why: impl AsRef<str>) -> Self {
         Self::Ended(why.as_ref().into())
+    }
+
+    /// The channel is over because the server never began.
+    pub fn silent(patience: Duration) -> Self {
+        let seconds = patience.as_secs_f64();
+        Self::ended(format!("the server did not begin to speak SFTP within {seconds:.0} s"))
     }
 
     /// The server's code, if it was the server that said no.

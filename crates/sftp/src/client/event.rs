@@ -13,6 +13,12 @@ pub enum Event {
         /// What became of it.
         answer: Result<Answer, Error>,
     },
+    /// What a put or get was to move never left, not even in part: the channel ended before. Its
+    /// answer follows.
+    Unsent {
+        /// The token that it was asked with.
+        token: u64,
+    },
     /// Little is left of what was queued to be sent: there is room for more.
     Room,
     /// Nothing more will come: the channel or the connection ended. Every token had its answer.

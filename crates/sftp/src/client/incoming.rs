@@ -175,6 +175,7 @@ impl Incoming {
         if hello.version != codec::VERSION {
             return Err(Error::Server(format!("it speaks version {}", hello.version)));
         }
+        self.shared.greet();
         let asks = hello.has(codec::name::LIMITS) && !self.shared.is_known();
         let facts = ServerFacts { extensions: hello.extensions, sizes: Sizes::default() };
         if asks {

@@ -10,6 +10,7 @@ use crate::codec::{LinkOrder, Reply};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Below so many unsent bytes there is room again, once there were twice as many.
 const ROOM: u64 = 512 * 1024;
@@ -37,6 +38,8 @@ struct State {
     /// Nobody can ask for more.
     abandoned: bool,
     ended: Option<Error>,
+    /// The server has begun.
+    greeted: bool,
 }
 
 /// What the three hands share.
@@ -63,6 +66,7 @@ impl Shared {
             asleep: false,
             abandoned: false,
             ended: None,
+            greeted: false,
         };
         Self { state: Mutex::new(state), more: Condvar::new(), told: Condvar::new(), known, events }
     }
@@ -86,6 +90,16 @@ impl Shared {
         }
     }
 
+    /// Says that bulk never left; its answer follows.
+    fn tell_unsent(&self, item: &Item) {
+        let token = match item {
+            Item::Put(put) => put.token,
+            Item::Get(get) => get.token,
+            Item::Message(_) => return,
+        };
+        let _ = self.events.send(Event::Unsent { token });
+    }
+
     /// Answers what never left.
     fn refuse(&self, item: Item, why: &Error) {
         match item {
@@ -106,6 +120,7 @@ impl Shared {
     pub(super) fn ask(&self, item: Item) {
         let mut state = self.lock();
         if let Some(why) = &state.ended {
+            self.tell_unsent(&item);
             return self.refuse(item, why);
         }
         state.add(item, false);
@@ -138,16 +153,34 @@ impl Shared {
     }
 
     /// What the server can do, once it said so.
-    pub(super) fn facts(&self) -> Result<&ServerFacts, Error> {
-        let mut state = self.lock();
-        loop {
-            match (self.known.get(), &state.ended) {
-                (Some(facts), _) => return Ok(facts),
-                (None, Some(why)) => return Err(why.clone()),
-                (None, None) => {}
-            }
-            state = self.told.wait(state).unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn facts(&self, patience: Duration) -> Result<&ServerFacts, Error> {
+        self.wait_until(patience, |_| self.known.get().is_some())?;
+        self.known.get().ok_or_else(|| Error::silent(patience))
+    }
+
+    /// Waits until the server has begun.
+    pub(super) fn greeted(&self, patience: Duration) -> Result<(), Error> {
+        self.wait_until(patience, |state| state.greeted)
+    }
+
+    /// A server that takes longer than `patience` for it has ended the channel.
+    fn wait_until(&self, patience: Duration, what: impl Fn(&State) -> bool) -> Result<(), Error> {
+        let not_yet = |state: &mut State| !what(state) && state.ended.is_none();
+        let waited = self.told.wait_timeout_while(self.lock(), patience, not_yet);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if what(&state) {
+            return Ok(());
         }
+        let why = state.ended.clone().unwrap_or_else(|| Error::silent(patience));
+        drop(state);
+        self.end(why.clone());
+        Err(why)
+    }
+
+    /// The server's VERSION came.
+    pub(super) fn greet(&self) {
+        self.lock().greeted = true;
+        self.told.notify_all();
     }
 
     /// The last client is gone: what is queued is still sent.
@@ -363,6 +396,8 @@ impl Shared {
         let owed = std::mem::take(&mut state.owed);
         let puts = std::mem::take(&mut state.puts);
         state.unsent = 0;
+        // All of them before the first answer, which may be the last that anybody reads.
+        queue.iter().for_each(|item| self.tell_unsent(item));
         queue.into_iter().for_each(|item| self.refuse(item, &why));
         owed.into_values().for_each(|owed| self.fail(owed, &why));
         puts.into_values().for_each(|put| {

@@ -131,7 +131,7 @@ impl Lane<'_> {
 
     /// What cannot be done together.
     fn one_by_one(&mut self, batch: Batch) {
-        self.flight.done(batch.bytes, Instant::now());
+        self.flight.spared(batch.bytes);
         batch.into_entries().for_each(|entry| self.start(entry));
     }
 
@@ -168,7 +168,7 @@ impl Lane<'_> {
         }
         (batch.entries, batch.old) = left.into_iter().unzip();
         match batch.entries.is_empty() {
-            true => self.flight.done(batch.bytes, Instant::now()),
+            true => self.flight.spared(batch.bytes),
             false => self.put(id, batch),
         }
     }
@@ -193,7 +193,7 @@ impl Lane<'_> {
         (batch.entries, batch.old) = left.into_iter().unzip();
         odd.into_iter().for_each(|entry| self.start(entry));
         if files.is_empty() {
-            return self.flight.done(batch.bytes, Instant::now());
+            return self.flight.spared(batch.bytes);
         }
         let fsync = if options.fsync { PutFlags::FSYNC } else { PutFlags::default() };
         // The mode that was chosen here is what it is to be.
@@ -269,7 +269,7 @@ impl Lane<'_> {
         odd.into_iter().for_each(|entry| self.start(entry));
         (batch.entries, batch.old) = wanted.into_iter().unzip();
         if batch.entries.is_empty() {
-            return self.flight.done(batch.bytes, Instant::now());
+            return self.flight.spared(batch.bytes);
         }
         let most = |entry: &Entry| u32::try_from(entry.meta.size).unwrap_or(u32::MAX);
         let one = |entry: &Entry| GetFile { path: entry.from.clone(), most: most(entry) };

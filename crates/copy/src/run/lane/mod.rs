@@ -19,7 +19,7 @@ mod start;
 mod sum;
 
 use super::copying::Copying;
-use super::job::{After, Job};
+use super::job::{After, Job, Stand};
 use super::meta::{Identity, Meta};
 use super::names;
 use super::queue::{Entry, Left, Take, Work};
@@ -28,7 +28,7 @@ use super::side::{Answered, Ask, Fault, Open, Side, Told, told};
 use super::xattrs::Class;
 use crate::observe::LaneId;
 use batch::{Batch, Begun};
-use sftp::client::{Event, Flight};
+use sftp::client::{Error, Event, Flight};
 use sftp::codec::Statvfs;
 use span::{Proof, Span};
 use std::collections::{HashMap, VecDeque};
@@ -40,6 +40,10 @@ use std::time::Instant;
 /// Files under way on one lane: enough for 4 KiB files over 50 ms, few enough for the 1019 handles
 /// of a stock server's channel.
 const FILES: usize = 256;
+
+/// Bytes of files that may be begun though not all of it may be under way yet: opening them takes
+/// round trips, and nothing of them is lost when the lane breaks.
+const AHEAD: u64 = 1 << 20;
 
 /// Less room than this, in bytes, is none: what was written last did not fit.
 const FULL: u64 = 1 << 20;
@@ -200,11 +204,38 @@ pub(super) struct Ends {
     pub(super) events: Receiver<Event>,
     /// Where answers of others than the channels come from.
     pub(super) tell: Sender<Event>,
+    /// Its servers have begun to speak SFTP.
+    begun: bool,
     /// Both ends are one channel to one server; a lane's copies by itself (`copy-data`).
     pub(super) within: bool,
 }
 
 impl Ends {
+    pub(super) fn new(
+        source: Side,
+        target: Side,
+        (tell, events): (Sender<Event>, Receiver<Event>),
+        within: bool,
+    ) -> Self {
+        Self { source, target, events, tell, begun: false, within }
+    }
+
+    /// The next event. A server that is there but does not begin to speak SFTP is not waited for:
+    /// once it does, whether it lives is the connection's to find out.
+    pub(super) fn event(&mut self) -> Event {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.source.wait_for_its_word();
+            self.target.wait_for_its_word();
+        }
+        let gone = |_| Event::Ended(Error::ended("the channel ended"));
+        self.events.recv().unwrap_or_else(gone)
+    }
+
+    /// The same channels, to another target.
+    pub(super) fn aimed(self, target: Side) -> Self {
+        Self { target, ..self }
+    }
+
     pub(super) fn side(&mut self, at: At) -> &mut Side {
         match at {
             At::Source => &mut self.source,
@@ -248,6 +279,7 @@ impl<'a> Lane<'a> {
         let proof = Proof::of(&ends, copying.options.verify);
         let stock = ends.source.is_remote() && !ends.source.has().hashes;
         let most = if stock { Flight::MOST_FROM_STOCK } else { Flight::MOST };
+        let now = Instant::now();
         let mut lane = Self {
             copying,
             id,
@@ -261,7 +293,7 @@ impl<'a> Lane<'a> {
             batches: HashMap::new(),
             next_file: 0,
             moving: VecDeque::new(),
-            flight: Flight::within(most, Instant::now()),
+            flight: Flight::within(most, now).in_step_since(copying.started, now),
             proof,
             retire,
             worked: false,
@@ -280,6 +312,7 @@ impl<'a> Lane<'a> {
         loop {
             if let Some(fault) = self.lost.take() {
                 self.give_everything_back();
+                self.copying.sync(&mut self.ends.target);
                 return match fault {
                     Fault::Broken(why) => End::Broken(why),
                     fault => End::Lost { why: fault.to_string(), worked: self.worked },
@@ -306,6 +339,8 @@ impl<'a> Lane<'a> {
     /// Takes what there is room for; waits for work only if it has none.
     fn fill(&mut self) -> Option<End> {
         let retire = self.retire.load(Ordering::Relaxed);
+        self.flight.beside(self.copying.lanes(), self.block);
+        self.pump();
         while !retire && self.has_room() {
             match self.begin_batch() {
                 Begun::Yes => continue,
@@ -340,11 +375,7 @@ impl<'a> Lane<'a> {
 
     /// What this host changed in directories is on its disk.
     fn close(&mut self, end: End) -> End {
-        if let Side::Below(below) = &mut self.ends.target
-            && let Err(error) = below.sync()
-        {
-            self.copying.fault(b"", &Fault::from(error));
-        }
+        self.copying.sync(&mut self.ends.target);
         end
     }
 
@@ -352,23 +383,33 @@ impl<'a> Lane<'a> {
         let promised: u64 = self.files.values().map(File::promised).sum();
         self.answers.is_empty()
             && self.files.len() < FILES
-            && promised <= self.flight.room()
+            && promised + self.flight.under_way() <= self.flight.bound().max(AHEAD)
             && self.flight.room() > 0
     }
 
     fn wait(&mut self) {
         let event = match self.heard.take() {
-            Some(event) => Ok(event),
-            None => self.ends.events.recv(),
+            Some(event) => event,
+            None => self.ends.event(),
         };
         match event {
-            Ok(Event::Answer { token, answer }) => self.answered(token, told(answer)),
-            Ok(Event::Room) => {}
-            Ok(Event::Ended(error)) => self.lost = Some(Fault::from(error)),
-            Err(_) => self.lost = Some(Fault::Lost("the channel ended".to_owned())),
+            Event::Answer { token, answer } => self.answered(token, told(answer)),
+            Event::Unsent { token } => self.recall(token),
+            Event::Room => {}
+            Event::Ended(error) => self.lost = Some(Fault::from(error)),
         }
         if self.copying.limiter.is_some() {
             self.pump();
+        }
+    }
+
+    /// The piece that this asked for never left: it is not among what may have arrived.
+    fn recall(&mut self, token: u64) {
+        if let Some(&(id, What::Moved { span, piece, .. } | What::Passed { span, piece, .. })) =
+            self.asked.get(&token)
+            && let Some(span) = self.files.get_mut(&id).and_then(|file| file.span(span))
+        {
+            span.recall(piece);
         }
     }
 
@@ -567,6 +608,9 @@ impl<'a> Lane<'a> {
     }
 
     fn give_back(&self, file: File) {
+        if self.ends.target.is_remote() && !self.is_in_place(&file) {
+            self.copying.late().orphaned.push(file.entry().to.clone());
+        }
         match file.stage {
             Stage::New(entry) => self.copying.queue.back(entry),
             Stage::Job(job) if file.spans.is_empty() => {
@@ -577,10 +621,15 @@ impl<'a> Lane<'a> {
                 }
             }
             Stage::Job(job) => {
+                let checks = self.proof.is_some_and(|p| p.can_check_later(&self.ends.source));
                 for span in &file.spans {
-                    let (todo, check, wasted) = span.left(self.proof.is_some());
-                    self.copying.report().wasted += wasted;
-                    match job.give_back(&todo, &check) {
+                    let mut rest = span.rest(job.block);
+                    if !checks {
+                        let sent = if self.sends(Stand::Sent) { rest.sent.total() } else { 0 };
+                        self.copying.report().wasted += sent;
+                        rest.send_again();
+                    }
+                    match job.give_back(&rest) {
                         After::Going => self.copying.queue.share(&job),
                         After::Whole => self.back_whole(&job, None),
                         After::Failed => {

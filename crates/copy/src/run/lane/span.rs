@@ -2,11 +2,12 @@
 //! both ends' hashes of them are compared, and only pieces that differ are moved again (R3).
 
 use super::super::copying::Copying;
-use super::super::job::{After, Share, Way};
+use super::super::job::{After, Rest, Share, Stand, Way};
 use super::super::ranges::Ranges;
 use super::super::side::{Answered, Ask, Fault, Open, Side, Told};
 use super::{At, Ends, File, FileId, Lane, Stage, What};
-use sftp::client::{Check, Data, Target};
+use crate::options::Lanes;
+use sftp::client::{Check, Data, Flight, Target};
 use sftp::codec::BlockHashes;
 use std::collections::BTreeMap;
 use std::fs::File as Disk;
@@ -29,7 +30,9 @@ type Hash = [u8; 32];
 pub(super) struct Span {
     id: u64,
     range: Range<u64>,
-    /// Moved by an earlier run: only compared.
+    /// How far its bytes were when it was taken.
+    stand: Stand,
+    /// They are to be compared before any is moved.
     compare_only: bool,
     /// Where the next piece starts.
     next: u64,
@@ -104,26 +107,35 @@ impl Proof {
     }
 }
 
-/// The size of a piece, in bytes: one READ, or two WRITEs, of the largest size the server takes.
+/// The size of a piece, in bytes: one READ or WRITE of the largest size the server takes, unless two
+/// pieces on each of many lanes would be more than they are to have under way together.
 pub(super) fn block(ends: &Ends, copying: &Copying<'_>, hashed: bool) -> u64 {
     let most = match (&ends.source, &ends.target) {
         (Side::There(from), _) => u64::from(from.client.sizes().read),
-        (_, Side::There(to)) => 2 * u64::from(to.client.sizes().write),
+        (_, Side::There(to)) => u64::from(to.client.sizes().write),
         _ => HOME_BLOCK,
     };
+    let lanes = match copying.options.lanes {
+        Lanes::Fixed(lanes) => lanes.get().into(),
+        Lanes::Auto => 1,
+    };
+    let share = Flight::TOGETHER / 2 / lanes;
+    let most = most.min(share - share % LEAST_BLOCK).max(LEAST_BLOCK);
     let least = if hashed { LEAST_BLOCK } else { 4 << 10 };
     let limit = copying.limiter.as_ref().map_or(u64::MAX, |limiter| limiter.piece() as u64);
-    most.max(LEAST_BLOCK).min(limit.max(least))
+    most.min(limit.max(least))
 }
 
 impl Span {
     pub(super) fn new(id: u64, share: Share) -> Self {
-        let Share { range, moved } = share;
-        let done = if moved { Ranges::of(range.clone()) } else { Ranges::default() };
+        let Share { range, stand } = share;
+        let there = stand != Stand::Unmoved;
+        let done = if there { Ranges::of(range.clone()) } else { Ranges::default() };
         Self {
             id,
-            next: if moved { range.end } else { range.start },
-            compare_only: moved,
+            next: if there { range.end } else { range.start },
+            compare_only: there,
+            stand,
             range,
             again: Vec::new(),
             flying: 0,
@@ -173,20 +185,29 @@ impl Span {
         self.is_cut() && self.flying == 0
     }
 
-    /// For others, when the lane breaks: to move, to compare, and bytes that were for nothing.
-    pub(super) fn left(&self, proof: bool) -> (Ranges, Ranges, u64) {
-        let all = Ranges::of(self.range.clone());
-        let mut done = self.done.clone();
-        self.again.iter().for_each(|start| done.remove(&(*start..*start + 1)));
-        let todo = all.without(&self.done);
-        let check = if proof { self.done.clone() } else { Ranges::default() };
-        let wasted = (self.next - self.range.start).saturating_sub(self.done.total());
-        (todo, check, wasted)
+    /// A piece that was cut never left.
+    pub(super) fn recall(&mut self, start: u64) {
+        self.flying = self.flying.saturating_sub(1);
+        self.again.push(start);
+    }
+
+    /// For others, when the lane breaks. What was under way may have arrived, or not.
+    pub(super) fn rest(&self, block: u64) -> Rest {
+        let mut rest = Rest::default();
+        if matches!(self.stand, Stand::Sent | Stand::Found) {
+            // Not compared yet.
+            rest.of(self.stand).add(self.range.clone());
+            return rest;
+        }
+        rest.unmoved.add(self.next..self.range.end);
+        self.again.iter().for_each(|start| rest.unmoved.add(self.piece(*start, block)));
+        let cut = Ranges::of(self.range.start..self.next).without(&rest.unmoved);
+        Rest { sent: cut.without(&self.done), moved: self.done.clone(), ..rest }
     }
 }
 
 impl File {
-    fn span(&mut self, id: u64) -> Option<&mut Span> {
+    pub(super) fn span(&mut self, id: u64) -> Option<&mut Span> {
         self.spans.iter_mut().find(|span| span.id == id)
     }
 }
@@ -342,6 +363,10 @@ impl Lane<'_> {
 
     fn arrived(&mut self, id: FileId, piece: &Range<u64>) {
         self.copying.moved(self.id, piece.end - piece.start);
+        self.note_done(id, piece);
+    }
+
+    fn note_done(&self, id: FileId, piece: &Range<u64>) {
         let Some(File { stage: Stage::Job(job), .. }) = self.files.get(&id) else { return };
         if let Some(number) = job.number {
             self.copying.note(|journal| journal.done(number, piece));
@@ -495,24 +520,51 @@ impl Lane<'_> {
             !matches!(ends, (Some(source), Some(target)) if source == target)
         };
         let again: Vec<_> = span.pieces(block).filter(differs).collect();
-        if again.is_empty() {
-            return self.settle(id, span_id);
-        }
         if job.way == Way::Compare {
-            return self.fail(id, Fault::Differs);
+            return match again.is_empty() {
+                true => self.settle(id, span_id),
+                false => self.fail(id, Fault::Differs),
+            };
         }
-        span.tries += 1;
-        if span.tries > TRIES {
-            let fault = Fault::Changed("the target's content differs from the source's");
-            return self.fail(id, fault);
-        }
-        let bytes: u64 = again.iter().map(|piece| piece.end - piece.start).sum();
         again.iter().for_each(|piece| span.done.remove(piece));
         span.again = again.iter().map(|piece| piece.start).collect();
-        self.moving.push_back(id);
-        let mut report = self.copying.report();
-        report.wasted += bytes;
-        report.retries += again.len() as u64;
+        let stand = std::mem::replace(&mut span.stand, Stand::Moved);
+        let anew = matches!(stand, Stand::Unmoved | Stand::Moved);
+        span.tries += u32::from(anew && !again.is_empty());
+        let (tries, done) = (span.tries, span.done.clone());
+        self.count(id, stand, &done, &again);
+        match again.is_empty() {
+            true => self.settle(id, span_id),
+            false if tries > TRIES => {
+                let fault = Fault::Changed("the target's content differs from the source's");
+                self.fail(id, fault);
+            }
+            false => self.moving.push_back(id),
+        }
+    }
+
+    /// Bytes that stand so have left this host. How much of what we asked another one for has left
+    /// that one, nobody knows here.
+    pub(super) fn sends(&self, stand: Stand) -> bool {
+        stand == Stand::Sent && !self.ends.source.is_remote()
+    }
+
+    /// What a comparison has brought: `done` is at the target, `again` has to be moved.
+    fn count(&mut self, id: FileId, stand: Stand, done: &Ranges, again: &[Range<u64>]) {
+        let bytes: u64 = again.iter().map(|piece| piece.end - piece.start).sum();
+        match stand {
+            Stand::Sent => done.iter().for_each(|range| self.arrived(id, range)),
+            Stand::Found => {
+                self.copying.spared(done.total());
+                done.iter().for_each(|range| self.note_done(id, range));
+            }
+            Stand::Unmoved | Stand::Moved => {
+                self.copying.report().retries += again.len() as u64;
+            }
+        }
+        if matches!(stand, Stand::Unmoved | Stand::Moved) || self.sends(stand) {
+            self.copying.report().wasted += bytes;
+        }
     }
 
     /// The span is there for good.

@@ -1,15 +1,17 @@
 //! Start: a file from the queue. Is something there already, then open both ends, then share.
 
-use super::super::job::{Job, Way};
+use super::super::job::{Job, Rest, Way};
 use super::super::journal::{Number, Part};
 use super::super::local;
 use super::super::meta::{Kind, Meta};
 use super::super::names;
+use super::super::plan::absolute;
 use super::super::queue::{Entry, Left};
 use super::super::ranges::Ranges;
 use super::super::side::{Answered, Ask, Fault, Open, Side, Told};
 use super::{At, File, FileId, Lane, Stage, What};
 use crate::observe::{Act, Event, Outcome};
+use sftp::client::Flight;
 use sftp::codec::SparseMap;
 use std::sync::Arc;
 
@@ -113,7 +115,7 @@ impl Lane<'_> {
         self.way(file) == Way::Device
     }
 
-    fn is_in_place(&self, file: &File) -> bool {
+    pub(super) fn is_in_place(&self, file: &File) -> bool {
         self.way(file).is_in_place()
     }
 
@@ -265,18 +267,18 @@ impl Lane<'_> {
         self.copying.spared(all.without(&data).total());
         let done = data.both(&left.done);
         let summed = self.is_summed(file);
-        let (todo, check) = match summed {
-            true if file.compare => (Ranges::default(), Ranges::default()),
-            true => (data.without(&done), Ranges::default()),
+        let rest = match summed {
+            true if file.compare => Rest::default(),
+            true => Rest { unmoved: data.without(&done), ..Rest::default() },
             false => self.apart(data, &done, file.compare),
         };
-        if check.is_empty() && !file.compare {
-            self.copying.spared(done.total().saturating_sub(todo.both(&done).total()));
+        if rest.found.is_empty() && !file.compare {
+            self.copying.spared(done.total().saturating_sub(rest.unmoved.both(&done).total()));
         }
         let number = self.noted(file, size, &done);
         let mode = file.old.filter(|old| old.kind == Kind::File).map(|old| old.mode);
         let (part, way) = (self.writes_to(file), self.way(file));
-        let mut job = Job::new(entry.clone(), self.block, todo, check);
+        let mut job = Job::new(entry.clone(), self.block, rest);
         (job.part, job.way, job.mode, job.number) = (part, way, mode, number);
         job.summed = summed;
         let job = Arc::new(job);
@@ -301,13 +303,15 @@ impl Lane<'_> {
     }
 
     /// What is moved and what is only compared, of `data` of which `done` was moved before.
-    fn apart(&self, data: Ranges, done: &Ranges, compare: bool) -> (Ranges, Ranges) {
-        let todo = data.without(done);
+    fn apart(&self, data: Ranges, done: &Ranges, compare: bool) -> Rest {
         match &self.proof {
-            Some(_) if compare => (Ranges::default(), data),
-            None => (todo, Ranges::default()),
-            Some(proof) if proof.can_check_later(&self.ends.source) => (todo, done.clone()),
-            Some(_) => (data, Ranges::default()),
+            Some(_) if compare => Rest { moved: data, ..Rest::default() },
+            None => Rest { unmoved: data.without(done), ..Rest::default() },
+            Some(proof) if proof.can_check_later(&self.ends.source) => {
+                let found = data.both(&with_what_was_under_way(done));
+                Rest { unmoved: data.without(&found), found, ..Rest::default() }
+            }
+            Some(_) => Rest { unmoved: data, ..Rest::default() },
         }
     }
 
@@ -318,9 +322,20 @@ impl Lane<'_> {
         if !worth || !self.way(file).is_resumable() {
             return None;
         }
-        let part = Part { source: entry.meta.identity(), done: done.clone(), ready: false };
-        self.copying.journal.as_ref()?.begin(&entry.to, &part).ok()
+        let from = match self.ends.source {
+            Side::Here => absolute(&entry.from),
+            _ => entry.from.clone(),
+        };
+        let paths = (from, entry.to.clone());
+        let part = Part { source: entry.meta.identity(), done: done.clone(), ready: false, paths };
+        self.copying.journal.as_ref()?.begin(&part).ok()
     }
+}
+
+/// What a run that was killed has moved, and what it had under way behind that: it may have arrived,
+/// too.
+fn with_what_was_under_way(done: &Ranges) -> Ranges {
+    done.iter().map(|range| range.start..range.end.saturating_add(Flight::TOGETHER)).collect()
 }
 
 /// Parts with data, as the server told. If there may be more than it told, all of it counts.
