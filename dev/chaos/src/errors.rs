@@ -135,8 +135,9 @@ fn told(ended: &Ended, hits: &[Hit], names: &[String], cause: Option<Errno>) -> 
         let synced = hits.iter().any(|hit| hit.call.ends_with("sync"));
         return synced.then(|| "exit 0 though fsync failed".to_owned()).into_iter().collect();
     }
-    let about: Vec<&str> = hits.iter().filter_map(|hit| hit.about(names)).collect();
-    let clear = about.len() == hits.len();
+    let about: Vec<Vec<&str>> = hits.iter().map(|hit| hit.about(names)).collect();
+    let clear = about.iter().all(|about| !about.is_empty());
+    let about = about.concat();
     if clear && !about.iter().any(|name| ended.stderr.contains(name)) {
         wrong.push(format!("none of {about:?} is named"));
     }

@@ -79,7 +79,7 @@ impl Strace {
         let log = copier.scratch.join("strace");
         let names: Vec<String> = WRITING.iter().map(|name| format!("?{name}")).collect();
         let mut words: Vec<String> =
-            ["strace", "-f", "--seccomp-bpf", "-y", "-qq", "-s", "300", "-A"]
+            ["strace", "-ff", "--seccomp-bpf", "-y", "-qq", "-s", "300", "-A"]
                 .map(str::to_owned)
                 .to_vec();
         words.extend(["-o".to_owned(), log.display().to_string()]);
@@ -97,7 +97,6 @@ impl Strace {
                 copier.before = words;
             }
         }
-        fs::write(&log, "")?;
         Ok(Self { log })
     }
 
@@ -123,9 +122,20 @@ impl Strace {
         Ok(lines.filter_map(split).map(Hit::new).collect())
     }
 
+    /// Of all processes, each line with its process. Each has a file of its own: several straces in
+    /// one file write into each other's lines.
     fn log(&self) -> Result<String> {
-        let bytes = fs::read(&self.log).with_context(|| self.log.display().to_string())?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        let directory = self.log.parent().context("a log is in a directory")?;
+        let mut text = String::new();
+        for entry in fs::read_dir(directory)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let Some(pid) = name.strip_prefix("strace.") else { continue };
+            let bytes = fs::read(directory.join(&name)).with_context(|| name.clone())?;
+            for line in String::from_utf8_lossy(&bytes).lines() {
+                text += &format!("{pid} {line}\n");
+            }
+        }
+        Ok(text)
     }
 }
 
@@ -134,13 +144,16 @@ impl Hit {
         Self { call: call.to_owned(), line: line.to_owned() }
     }
 
-    /// Which of `names` it is about: the longest that the line has.
+    /// Which of `names` it is about: the longest of each path that the line has, with what stands
+    /// behind it. Mostly one, but strace may write two calls into one line, and a rename has two.
     #[must_use]
-    pub fn about<'a>(&self, names: &'a [String]) -> Option<&'a str> {
-        let mut found: Vec<&String> =
-            names.iter().filter(|name| self.line.contains(*name)).collect();
-        found.sort_by_key(|name| name.len());
-        found.last().map(|name| name.as_str())
+    pub fn about<'a>(&self, names: &'a [String]) -> Vec<&'a str> {
+        let longest = |part: &str| {
+            let found = names.iter().filter(|name| part.contains(*name));
+            found.max_by_key(|name| name.len()).map(String::as_str)
+        };
+        let calls = usize::from(self.line.contains("</"));
+        self.line.split("</").skip(calls).filter_map(longest).collect()
     }
 }
 
@@ -169,7 +182,11 @@ mod tests {
         let (pid, call, rest) = split(line).unwrap();
         assert_eq!((pid, call), ("123", "openat"));
         let hit = Hit::new((pid, call, rest));
-        assert_eq!(hit.about(&["a".into(), "b.txt".into()]), Some("a"));
+        assert_eq!(hit.about(&["a".into(), "b.txt".into()]), ["a"]);
+        let merged =
+            r#"9 pwritev(5</t/.first.0.part>, [{""}], 1, 2010 pwritev(5</t/.second>) (INJECTED)"#;
+        let hit = Hit::new(split(merged).unwrap());
+        assert_eq!(hit.about(&["t".into(), "first".into(), "second".into()]), ["first", "second"]);
         assert!(split("123 +++ exited with 0 +++").is_none());
         assert!(split("123 <... openat resumed>) = 3").is_none());
         assert_eq!(split("9 <... write resumed>) = -1 EIO (INJECTED)").unwrap().1, "write");

@@ -28,7 +28,6 @@ fn r1_a_reader_sees_nothing_or_old_or_new_never_a_part() {
 }
 
 #[test]
-#[ignore = "a directory whose fsync fails is told by another name, and retries last a minute and a half"]
 fn r5_f5_a_call_that_fails_is_told_with_file_and_cause_and_costs_nothing() {
     let tally = clean(chaos::errors::run(few(16), Whose::Ours));
     assert!(tally.of("told: exit not 0, file and cause named") > 0);
