@@ -100,7 +100,7 @@ fn calls(side: Side, subsystem: &str) -> Result<u64> {
     run::wait(&mut server, LIMIT)?;
     if sends {
         let log = fs::read_to_string(lab.path("log"))?;
-        ensure!(log.contains(&format!("received {SIZE} bytes")), "{log}");
+        ensure!(log.contains(&format!(" bytes_in={SIZE} ")), "{log}");
     }
     total(&fs::read_to_string(&counts)?)
 }

@@ -82,11 +82,12 @@ impl Record {
         self.text("congestion", path.congestion.as_str());
     }
 
-    /// `name=value` with blanks between; text that needs it in quotes, escaped as in JSON.
+    /// `name=value` with blanks between; text that needs it in quotes, escaped as in JSON. Without
+    /// the time, which a log has of its own.
     #[must_use]
     pub fn line(&self) -> String {
         let mut out = String::new();
-        for (name, value) in &self.0 {
+        for (name, value) in self.0.iter().filter(|(name, _)| *name != "time") {
             let blank = if out.is_empty() { "" } else { " " };
             let _ = match value {
                 Value::Text(text) if is_plain(text) => write!(out, "{blank}{name}={text}"),

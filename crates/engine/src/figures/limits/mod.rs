@@ -167,7 +167,10 @@ fn sending(f: &Figures) -> Verdict {
         Part::Window if is_loop(f.sent.window, rate, rtt) => {
             told(Cause::Window, End::There, f.sent.window)
         }
-        Part::Window => told(Cause::Consumer, End::There, f.sent.window),
+        Part::Window => match behind_the_window(f, rate) {
+            Some((cause, end, size)) => told(cause, end, size),
+            None => told(Cause::Consumer, End::There, f.sent.window),
+        },
         Part::Network if workers_are_busy(f, l) => told(Cause::Cipher, End::Here, f.workers.0),
         Part::Network => match &f.path {
             Some(path) => {
@@ -211,6 +214,13 @@ fn receiving(f: &Figures) -> Verdict {
         Part::Queued => told(Cause::Machine, End::Here, 0),
         _ => told(busy_with(l), End::Here, f.workers.0),
     }
+}
+
+/// What keeps data that another thread still has to write: then the window is used up before the
+/// socket has it. A consumer that is slow leaves TCP idle most of the time.
+fn behind_the_window(f: &Figures, rate: u64) -> Option<(Cause, End, u64)> {
+    let path = f.path.as_ref().filter(|path| share(path.tcp.busy, f.sender.age) >= 0.7)?;
+    Some(on_the_way(path, rate)).filter(|(cause, ..)| *cause != Cause::Path)
 }
 
 /// Whether the bytes that a window lets through were on their way rather than at their end: one

@@ -71,6 +71,8 @@ fn a_sender_waits_for_its_input_or_the_peers_window() {
     let mut f = sends(2_000_000, ms(100));
     f.sender.window = 8 * SECOND;
     assert_eq!(verdict(&f), (Cause::Consumer, End::There), "a second per window");
+    f.path.as_mut().unwrap().tcp.sndbuf_limited = 3 * SECOND;
+    assert_eq!(verdict(&f), (Cause::SendBuffer, End::Here), "it is still to be written");
     let mut f = sends(100_000_000, Duration::from_micros(100));
     f.sender.window = 8 * SECOND;
     assert_eq!(verdict(&f), (Cause::Consumer, End::There), "21 ms per window");
