@@ -18,7 +18,7 @@ use super::At;
 use super::{FileId, Lane, What};
 use crate::observe::{Event, Outcome};
 use sftp::codec::{FileContent, FileStatus, GetFile, PutFile, PutFlags, Status};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
@@ -319,10 +319,13 @@ impl Lane<'_> {
         let Side::Below(below) = &mut self.ends.target else {
             return Err(Fault::other("not a target of this host"));
         };
-        let file = below.create(&part).or_else(|_| {
+        let file = below.create(&part).or_else(|why| match why.kind() {
             // What a run that broke off has left.
-            below.remove(&part)?;
-            below.create(&part)
+            ErrorKind::AlreadyExists => {
+                below.remove(&part)?;
+                below.create(&part)
+            }
+            _ => Err(why),
         })?;
         let written = (|| {
             file.write_all_at(&found.content, 0)?;
