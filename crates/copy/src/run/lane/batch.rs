@@ -35,11 +35,14 @@ pub(super) struct Batch {
     /// What stands at the target, where that is known.
     old: Vec<Option<Meta>>,
     bytes: u64,
+    /// They are: what the targets became is asked for the journal.
+    in_place: bool,
 }
 
 impl Batch {
+    /// What is to be copied yet: not what is in place and counted, and only looked at.
     pub(super) fn into_entries(self) -> impl Iterator<Item = Entry> {
-        self.entries.into_iter()
+        self.entries.into_iter().filter(move |_| !self.in_place)
     }
 }
 
@@ -104,7 +107,7 @@ impl Lane<'_> {
             Together::Later => return Begun::Later,
             Together::Unfit => return Begun::Unfit,
         };
-        let batch = Batch { old: vec![None; entries.len()], entries, bytes };
+        let batch = Batch { old: vec![None; entries.len()], entries, bytes, in_place: false };
         self.next_file += 1;
         let id = self.next_file;
         self.flight.sent(bytes, Instant::now());
@@ -119,6 +122,8 @@ impl Lane<'_> {
         let Some(batch) = self.batches.remove(&id) else { return };
         let bytes = match answer {
             Ok(Told::Extended(bytes)) => bytes,
+            // They are in place, and counted.
+            _ if *what == What::BatchSeen => return,
             _ => return self.one_by_one(batch),
         };
         match what {
@@ -232,7 +237,7 @@ impl Lane<'_> {
         if self.copying.options.preserve || self.copying.journal.is_none() || good.is_empty() {
             return;
         }
-        batch.entries = good;
+        (batch.entries, batch.in_place) = (good, true);
         let ask = self.stat_all(&batch);
         self.batches.insert(id, batch);
         self.ask(At::Target, ask, id, What::BatchSeen);
