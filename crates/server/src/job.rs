@@ -133,7 +133,9 @@ pub(crate) fn command(script: &Script, facts: &Facts<'_>) -> Command {
 fn shell(script: &Script, facts: &Facts<'_>) -> Command {
     let Account { shell, home, .. } = facts.account;
     let name = shell.file_name().unwrap_or(shell.as_os_str());
-    let may = facts.options.user_rc && facts.config.permit_user_rc;
+    // sshd_config(5), ForceCommand: the user's file is ignored, or it would be a way around.
+    let free = facts.config.force_command().is_none();
+    let may = facts.options.user_rc && facts.config.permit_user_rc && free;
     let rc = if script.subsystem {
         None
     } else if may && home.join(".ssh/rc").is_file() {
@@ -168,11 +170,15 @@ mod tests {
     use keys::authorized_keys::Options;
 
     fn config() -> conf::Server {
+        config_with("ForceCommand=none")
+    }
+
+    fn config_with(setting: &str) -> conf::Server {
         let given =
             ["TestSubsystems=yes", "Subsystem=sftp internal-sftp -l INFO", "Subsystem=x /x"];
         let more = Setting::option("Subsystem=x /x -y").unwrap();
         let mut given: Vec<_> = given.iter().take(2).map(|s| Setting::option(s).unwrap()).collect();
-        given.push(more);
+        given.extend([more, Setting::option(setting).unwrap()]);
         conf::server::load(&given, &ConfigFile::None, &crate::setup::supported()).unwrap().config
     }
 
@@ -237,9 +243,9 @@ mod tests {
             home: home.path().to_owned(),
             shell: "/bin/sh".into(),
         };
-        let output = |user_rc, permitted, subsystem| {
+        let output = |user_rc, permitted, subsystem, more: &str| {
             let options = Options { user_rc, ..Options::default() };
-            let mut config = config();
+            let mut config = config_with(more);
             config.permit_user_rc = permitted;
             let facts = Facts {
                 account: &account,
@@ -257,11 +263,13 @@ mod tests {
             let output = command.stdin(Stdio::null()).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
+        const NONE: &str = "ForceCommand=none";
         let plain = format!("a  {} \"b\"\n", home.path().display());
-        assert_eq!(output(true, true, false), format!("rc u .ssh/rc\n{plain}"));
-        assert_eq!(output(false, true, false), plain);
+        assert_eq!(output(true, true, false, NONE), format!("rc u .ssh/rc\n{plain}"));
+        assert_eq!(output(false, true, false, NONE), plain);
         // Effect of PermitUserRC (D6).
-        assert_eq!(output(true, false, false), plain);
-        assert_eq!(output(true, true, true), plain);
+        assert_eq!(output(true, false, false, NONE), plain);
+        assert_eq!(output(true, true, true, NONE), plain);
+        assert_eq!(output(true, true, false, "ForceCommand=id"), plain, "no way around it");
     }
 }
