@@ -71,7 +71,7 @@ fn sixty_four_mebibytes_pass_both_ways_unchanged() {
     });
     assert!(ssh.wait().unwrap().success());
     assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
-    server.wait_for_log("received 67108864 bytes, sent 67108864 bytes");
+    server.wait_for_log("bytes_in=67108864 bytes_out=67108864");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn test_subsystems_take_everything_and_give_zeros() {
     discard.stdin.take().unwrap().write_all(&noise(16 << 20)).unwrap();
     let output = discard.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
-    server.wait_for_log("received 16777216 bytes, sent 0 bytes");
+    server.wait_for_log("bytes_in=16777216 bytes_out=0");
 
     let mut zeros = subsystem("zeros@longhaul");
     let mut some = vec![1; 4 << 20];
@@ -252,7 +252,7 @@ fn a_command_that_reads_nothing_does_not_keep_a_broken_session() {
     ssh.kill().unwrap();
     ssh.wait().unwrap();
     until("the session to end", || server.sessions().is_empty(), || server.log());
-    server.wait_for_log("not taken by commands");
+    assert!(server.wait_for_figure("not_taken") > 0, "{}", server.log());
 }
 
 /// sshd would not wait for it either.
@@ -267,7 +267,7 @@ fn a_command_that_ignores_the_hang_up_does_not_keep_a_broken_session() {
     ssh.kill().unwrap();
     ssh.wait().unwrap();
     until("the session to end", || server.sessions().is_empty(), || server.log());
-    server.wait_for_log("not taken by commands");
+    assert!(server.wait_for_figure("not_taken") > 0, "{}", server.log());
     let pid = pid.trim().parse().unwrap();
     assert!(is_alive(pid), "it ignores the hang-up");
     kill("KILL", pid);

@@ -125,16 +125,17 @@ fn get(session: &mut Session, source: &str, to: &Path) -> crate::failure::Result
 
 #[test]
 fn f1_names_that_lead_elsewhere_are_not_taken() {
-    let dir = tempfile::tempdir().unwrap();
     let suspects: [&[u8]; 8] =
         [b"..", b".", b"", b"../out", b"/tmp/out", b"a/b", b"nul\0", b"..\0"];
-    let mut names: Vec<Name> = suspects.iter().map(|suspect| name(suspect, FILE)).collect();
-    names.extend(suspects.iter().map(|suspect| name(suspect, DIRECTORY)));
-    names.push(name(b"good", FILE));
-    let mut session = with_names(names);
-    get(&mut session, "dir", &dir.path().join("in")).unwrap();
-    assert_eq!(found(dir.path()), ["in", "in/good"]);
-    assert_eq!(std::fs::read(dir.path().join("in/good")).unwrap(), b"evil");
+    for kind in [FILE, DIRECTORY] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut names: Vec<Name> = suspects.iter().map(|suspect| name(suspect, kind)).collect();
+        names.push(name(b"good", FILE));
+        let mut session = with_names(names);
+        get(&mut session, "dir", &dir.path().join("in")).unwrap();
+        assert_eq!(found(dir.path()), ["in", "in/good"]);
+        assert_eq!(std::fs::read(dir.path().join("in/good")).unwrap(), b"evil");
+    }
 }
 
 #[test]

@@ -250,7 +250,8 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// What keeps a lane going, on its thread.
+/// What keeps a lane going, on its thread. A lane that panics ends the copy: nobody else has its
+/// files.
 struct Crew<'a> {
     copying: &'a Copying<'a>,
     route: &'a Route,
@@ -334,5 +335,13 @@ impl Crew<'_> {
     fn gone(&self, why: String) {
         *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
         self.state.become_(GONE);
+    }
+}
+
+impl Drop for Crew<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.copying.queue.stop();
+        }
     }
 }

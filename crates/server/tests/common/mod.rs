@@ -158,6 +158,15 @@ impl Server {
         until(&format!("{text:?} in the log:\n"), || self.log().contains(text), || self.log());
     }
 
+    /// A figure of the session's transfer record, once it is in the log.
+    pub(crate) fn wait_for_figure(&self, name: &str) -> u64 {
+        let start = format!(" {name}=");
+        self.wait_for_log(&start);
+        let log = self.log();
+        let value = log.split(&start).nth(1).and_then(|rest| rest.split_whitespace().next());
+        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {log}"))
+    }
+
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.site.port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

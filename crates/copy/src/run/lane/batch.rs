@@ -367,7 +367,10 @@ fn content_of(entry: &Entry, copying: &Copying<'_>) -> Option<Vec<u8>> {
     }
     let size = usize::try_from(entry.meta.size).ok()?;
     let mut content = Vec::with_capacity(size + 1);
-    Read::by_ref(&mut file).take(entry.meta.size + 1).read_to_end(&mut content).ok()?;
+    Read::by_ref(&mut file)
+        .take(entry.meta.size.saturating_add(1))
+        .read_to_end(&mut content)
+        .ok()?;
     let same = local::fstat(&file).ok()?.identity() == entry.meta.identity();
     (same && content.len() == size).then_some(content)
 }

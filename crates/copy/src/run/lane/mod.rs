@@ -192,7 +192,7 @@ impl File {
     fn promised(&self) -> u64 {
         match self.stage {
             Stage::New(_) => self.entry().meta.size,
-            Stage::Job(_) => self.spans.iter().map(Span::promised).sum(),
+            Stage::Job(_) => self.spans.iter().map(Span::promised).fold(0, u64::saturating_add),
         }
     }
 }
@@ -380,10 +380,11 @@ impl<'a> Lane<'a> {
     }
 
     fn has_room(&self) -> bool {
-        let promised: u64 = self.files.values().map(File::promised).sum();
+        // A server may say any size.
+        let promised = self.files.values().map(File::promised).fold(0, u64::saturating_add);
         self.answers.is_empty()
             && self.files.len() < FILES
-            && promised + self.flight.under_way() <= self.flight.bound().max(AHEAD)
+            && promised.saturating_add(self.flight.under_way()) <= self.flight.bound().max(AHEAD)
             && self.flight.room() > 0
     }
 

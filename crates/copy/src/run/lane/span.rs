@@ -159,7 +159,10 @@ impl Span {
     fn pieces(&self, block: u64) -> impl Iterator<Item = Range<u64>> + use<> {
         let range = self.range.clone();
         let step = usize::try_from(block).unwrap_or(usize::MAX).max(1);
-        range.clone().step_by(step).map(move |start| start..range.end.min(start + block))
+        range
+            .clone()
+            .step_by(step)
+            .map(move |start| start..range.end.min(start.saturating_add(block)))
     }
 
     /// The next piece to move.
