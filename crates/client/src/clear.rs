@@ -36,7 +36,7 @@ fn judge(conf: &Client, has_command: bool) -> Option<Result<Wish, &'static str>>
 }
 
 fn refused(log: &Log, why: impl std::fmt::Display) {
-    log.info(format_args!("lhssh: no NONE cipher: {why}; the session stays encrypted"));
+    log.warn(format_args!("lhssh: no NONE cipher: {why}; the session stays encrypted"));
 }
 
 /// Asks for the switch; to be called when the channel's requests have left.
@@ -64,7 +64,7 @@ pub(crate) fn tell(event: &Event, wish: Option<Wish>, log: &Log) {
             };
             let kept = wish.is_some_and(|wish| wish.mac) && cover.is_authenticated();
             let kept = if kept { "; the server keeps the MAC" } else { "" };
-            log.info(format_args!(
+            log.warn(format_args!(
                 "lhssh: WARNING: NONE cipher: this session's data travels {mac}, both ways{kept}"
             ));
         }

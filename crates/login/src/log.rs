@@ -40,6 +40,13 @@ impl Log {
         }
     }
 
+    /// What a user must not miss, whatever LogLevel says but `-q`.
+    pub fn warn(&self, message: fmt::Arguments<'_>) {
+        if self.level > LogLevel::Quiet {
+            self.line(message);
+        }
+    }
+
     /// What went wrong, unless `-q`.
     pub fn error(&self, message: fmt::Arguments<'_>) {
         if self.level >= LogLevel::Error {

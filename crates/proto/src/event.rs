@@ -162,8 +162,8 @@ pub enum Event {
         /// A reply is due.
         want_reply: bool,
     },
-    /// From here on everything travels in clear, in both directions (docs/none.md): to be told to
-    /// the user and the log.
+    /// What we send from here on travels in clear, and what the peer sends from its NEWKEYS on
+    /// (docs/none.md): to be told to the user and the log.
     Uncovered {
         /// With a MAC or without.
         cover: Cover,

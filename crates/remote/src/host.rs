@@ -50,7 +50,7 @@ impl Host {
             (conf.server_alive_interval, conf.server_alive_count_max) = (ALIVE, ALIVE_COUNT);
         }
         if conf.none_switch {
-            log.info(format_args!("no NONE cipher: only lhssh switches; files stay encrypted"));
+            log.warn(format_args!("no NONE cipher: only lhssh switches; files stay encrypted"));
         }
         let ssh = Ssh { conf, log, ring: Keyring::new(), known: Mutex::new(false) };
         Self(Arc::new(Way::Ssh(Box::new(ssh))))

@@ -84,6 +84,18 @@ fn n6_a_switch_is_warned_of_and_both_ends_log_who_and_how_much() {
     }
 }
 
+/// Only `-q` silences it.
+#[test]
+fn n6_no_log_level_hides_the_warning_or_the_refusal() {
+    for (config, words) in [(&BOTH[..], "WARNING: NONE cipher"), (&[], "no NONE cipher")] {
+        ours(&[&ASK[..], &["-oLogLevel=FATAL"]].concat(), config).must(|pair| {
+            let outcome = echo(pair)?;
+            ensure!(outcome.stderr.contains(words), "{}", outcome.stderr);
+            Ok(())
+        });
+    }
+}
+
 #[test]
 fn n6_quiet_is_quiet() {
     ours(&[&ASK[..], &["-q"]].concat(), &BOTH).must(|pair| {

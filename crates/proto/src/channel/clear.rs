@@ -3,12 +3,17 @@
 
 use super::{Channels, misbehaved};
 use crate::{Error, Role};
+use crypt::Cover;
 
 /// The client's announcement of the switch, and its confirmation (PROTOCOL.md).
 pub const NONE_SWITCH: &str = "none-switch@longhaul";
 
 /// Channel requests that give more than a command's data to whoever listens on the way.
 const REQUESTS: &[&str] = &["pty-req", "x11-req", "auth-agent-req@openssh.com", "shell"];
+/// What starts the one command.
+const STARTS: &[&str] = &["exec", "subsystem"];
+/// What makes the command another one: nothing that whoever sits on the way may say.
+const DECIDES: &[&str] = &["exec", "subsystem", "env"];
 /// Global requests of the same kind.
 const GLOBAL: &[&str] = &["tcpip-forward", "streamlocal-forward@openssh.com"];
 
@@ -19,6 +24,10 @@ pub(super) struct Restraint {
     spoiled: bool,
     /// From now on there must not be.
     bound: bool,
+    /// The one command was asked for.
+    started: bool,
+    /// Nothing tells the peer's words from those of whoever sits on the way.
+    bare: bool,
     /// Policy lets the client switch; with the NONE MAC, too.
     permitted: Option<bool>,
     /// The client was told so just now, with or without the NONE MAC.
@@ -28,6 +37,10 @@ pub(super) struct Restraint {
 }
 
 impl Restraint {
+    fn forbids(&self, name: &str) -> bool {
+        REQUESTS.contains(&name) || (self.bare && DECIDES.contains(&name))
+    }
+
     /// Something that does not go with clear text.
     fn spoil(&mut self, what: &str) -> Result<(), Error> {
         self.spoiled = true;
@@ -42,6 +55,17 @@ impl Channels {
     /// At most one channel so far, and nothing beside its command.
     pub(crate) fn is_quiet(&self) -> bool {
         !self.restraint.spoiled && self.next <= 1
+    }
+
+    /// The command was asked for while nobody on the way could choose another one.
+    pub(crate) fn has_started(&self) -> bool {
+        self.restraint.started
+    }
+
+    /// Data travels like this now.
+    pub(crate) fn uncover(&mut self, cover: Cover) {
+        self.bind();
+        self.restraint.bare = !cover.is_authenticated();
     }
 
     /// From now on it stays like that.
@@ -79,15 +103,16 @@ impl Channels {
 
     /// A channel request, by its name.
     pub(super) fn check_request(&mut self, name: &str) -> Result<(), Error> {
-        match REQUESTS.contains(&name) {
-            true => self.restraint.spoil(&format!("peer asked for {name}")),
-            false => Ok(()),
+        if self.restraint.forbids(name) {
+            return self.restraint.spoil(&format!("peer asked for {name}"));
         }
+        self.restraint.started |= STARTS.contains(&name);
+        Ok(())
     }
 
     /// A request of our own; false if it may not leave.
     pub(super) fn may_request(&mut self, name: &str) -> bool {
-        !REQUESTS.contains(&name) || self.restraint.spoil("").is_ok()
+        self.check_request(name).is_ok()
     }
 
     /// Whether we may open one more channel.
@@ -101,6 +126,11 @@ impl Channels {
             true => self.restraint.spoil(&format!("peer asked for {name}")),
             false => Ok(()),
         }
+    }
+
+    /// A global request of our own; false if it may not leave.
+    pub(super) fn may_ask(&mut self, name: &str) -> bool {
+        self.check_global(name).is_ok()
     }
 
     /// Server: the announcement; whether it is confirmed. From then on the client is bound.

@@ -132,6 +132,10 @@ impl Channels {
         want_reply: bool,
         draft: &mut Draft,
     ) {
+        #[cfg(feature = "none")]
+        if !self.may_ask(name) {
+            return;
+        }
         let mut w = Writer::message(msg::GLOBAL_REQUEST);
         draft.send(w.string(name).bool(want_reply).raw(data).take());
         if want_reply {

@@ -4,7 +4,8 @@
 //! client   switch_to_none   longhaul: announces it   -> confirmed -> rekey with `none`
 //!                           HPN-SSH: rekey with `none`, which the server takes or leaves
 //! server   permit_none      longhaul: confirms the announcement, then its KEXINITs have `none`
-//!                           HPN-SSH: its KEXINITs have `none` from now on
+//!                           HPN-SSH: its KEXINITs have `none` from now on, as a MAC once the
+//!                           command was asked for: nobody on the way may choose it
 //! ```
 //! Both only exist on a [`Connection`], so after a login (N1). Whatever is refused, the connection
 //! goes on as it is, sealed (N7).
@@ -104,13 +105,13 @@ impl Connection {
 
     /// Before a message is handled: the transport learns what the channels carry.
     pub(super) fn look_at_channels(&mut self) {
-        self.transport.set_quiet(self.channels.is_quiet());
+        self.transport.set_channels(self.channels.is_quiet(), self.channels.has_started());
     }
 
     /// After a message was handled: what it means for the switch.
     pub(super) fn go_on_switching(&mut self, out: &mut Outbox) -> Result<(), Error> {
-        if self.transport.cleartext().is_some() {
-            self.channels.bind();
+        if let Some(cover) = self.transport.cleartext() {
+            self.channels.uncover(cover);
         }
         if let Some(mac) = self.channels.take_agreed() {
             self.transport.offer_clear(Some(ClearOffer { mac }));

@@ -220,7 +220,7 @@ fn n1_none_stands_in_no_kexinit_before_login_whatever_is_wanted() {
     let ident = Ident::parse(Role::Client, LONGHAUL.as_bytes()).unwrap();
     let mut client = Transported::new(Transport::client(ident, cfg, trust));
     client.t.offer_clear(Some(crate::transport::ClearOffer { mac: true }));
-    client.t.set_quiet(true);
+    client.t.set_channels(true, true);
     client.call(|t, out| t.start(out)).unwrap();
     let first = KexInit::parse(&client.out[0].payload).unwrap();
     for list in [&first.lists.ciphers.c2s, &first.lists.ciphers.s2c, &first.lists.macs.c2s] {
@@ -288,9 +288,15 @@ fn n2_the_cipher_alone_needs_a_mac_that_may_stand_alone() {
     let (mut plain, tried) = both(&[Mac::HmacSha256], Mac::ALL);
     assert_eq!(tried, Err(NoSwitch::NoMac));
     plain.assert_sealed();
-    let (mut plain, tried) = both(Mac::ALL, &[Mac::HmacSha512]);
-    assert_eq!((tried, plain.client.still_sealed()), (Ok(()), true));
-    plain.assert_sealed();
+    // Only one side has one, or each has another one: known before anything is tried.
+    for (client, server) in [
+        (Mac::ALL, &[Mac::HmacSha512][..]),
+        (&[Mac::HmacSha256, Mac::HmacSha256Etm], &[Mac::HmacSha256, Mac::HmacSha512Etm]),
+    ] {
+        let (mut plain, tried) = both(client, server);
+        assert_eq!(tried, Err(NoSwitch::NoMac));
+        plain.assert_sealed();
+    }
     let (done, _) = both(&[Mac::HmacSha512, Mac::HmacSha256Etm], Mac::ALL);
     assert_eq!((done.client.cover(), done.server.cover()), (authenticated(), authenticated()));
 }
@@ -421,6 +427,24 @@ fn n5_command_and_environment_leave_sealed_and_no_login_follows() {
     Both::new().server.gets(&login).unwrap();
 }
 
+/// The warning is out before the first byte that travels in clear.
+#[test]
+fn n6_the_switch_is_told_with_our_own_newkeys() {
+    let mut both = Both::new();
+    both.permit(false);
+    both.client.call(|c, out| c.switch_to_none(false, out)).unwrap().unwrap();
+    while both.client.seal != authenticated() {
+        assert_eq!(both.client.cover(), None);
+        if let Some(payload) = both.client.wire.pop_front() {
+            both.server.gets(&payload).unwrap();
+        }
+        if let Some(payload) = both.server.wire.pop_front() {
+            both.client.gets(&payload).unwrap();
+        }
+    }
+    assert_eq!(both.client.cover(), authenticated());
+}
+
 #[test]
 fn n7_what_is_refused_leaves_the_connection_sealed_and_says_so() {
     for (server, why) in [(LONGHAUL, "refuses"), (HPN, "has not chosen")] {
@@ -480,11 +504,9 @@ fn n9_a_client_of_hpn_ssh_switches_by_its_kexinit_under_the_same_rules() {
         both.permit(true);
         both
     };
-    for (macs, want) in [(HPN_MACS, authenticated()), ("none", Some(Cover::Bare))] {
-        let mut both = hpn();
-        both.server.gets(&hpn_kexinit("none", macs)).unwrap();
-        assert_eq!(both.server.c.transport().cleartext(), want);
-    }
+    let mut both = hpn();
+    both.server.gets(&hpn_kexinit("none", HPN_MACS)).unwrap();
+    assert_eq!(both.server.c.transport().cleartext(), authenticated());
     // Whole, and then the one session.
     let mut both = hpn();
     both.client.c.transport_mut().offer_clear(Some(crate::transport::ClearOffer { mac: false }));
@@ -511,6 +533,29 @@ fn n9_a_client_of_hpn_ssh_switches_by_its_kexinit_under_the_same_rules() {
     both.server.refuses(&hpn_kexinit("none", HPN_MACS));
     let mut both = Both::logged_in(HPN, LONGHAUL, quick(), quick());
     both.server.refuses(&hpn_kexinit("none", HPN_MACS));
+}
+
+/// Without a MAC whoever is on the way would choose the command, or the next one.
+#[test]
+fn n5_the_none_mac_comes_after_the_command_and_no_other_follows() {
+    let bare = hpn_kexinit("none", "none");
+    let mut early = Both::logged_in(HPN, LONGHAUL, quick(), quick());
+    early.permit(true);
+    let why = early.server.refuses(&bare);
+    assert!(why.contains("no common MAC"), "{why}");
+
+    for name in ["exec", "subsystem", "env"] {
+        let mut both = Both::of(HPN, LONGHAUL, quick(), quick());
+        both.permit(true);
+        both.server.gets(&bare).unwrap();
+        assert_eq!(both.server.c.transport().cleartext(), Some(Cover::Bare));
+        let why = both.server.refuses(&channel_request(name));
+        assert!(why.contains(name) && why.ends_with("without encryption"), "{why}");
+    }
+    let mut ours = Both::switched(true);
+    let exec = Request::Exec(b"another".to_vec());
+    ours.client.call(|c, out| c.request(LocalId(0), &exec, false, out)).unwrap();
+    assert!(ours.client.wire.is_empty(), "our own side holds to it");
 }
 
 /// HPN-SSH's server lists `none` after login and takes what the client's KEXINIT has first.

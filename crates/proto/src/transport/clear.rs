@@ -8,6 +8,7 @@
 //! ```
 
 use super::Transport;
+use crate::kexinit::Ways;
 use crate::negotiate::Negotiated;
 use crate::{Error, Event, Misbehaved, Outbox};
 use crypt::Cover;
@@ -20,11 +21,15 @@ pub(crate) struct ClearOffer {
 }
 
 /// Where the switch stands.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Clear {
     offer: Option<ClearOffer>,
     /// The channels are such that nothing but one command's data would travel in clear (N3).
     quiet: bool,
+    /// The one command was asked for already: without a MAC, anybody could choose it.
+    started: bool,
+    /// A MAC that may stand alone is on the peer's lists, too (N2).
+    peer_has_mac: bool,
     /// Agreed on, in both directions.
     cover: Option<Cover>,
     /// The layer above was told.
@@ -41,14 +46,21 @@ impl Transport {
 
     /// What the channels say before a message is handled.
     #[cfg(feature = "none")]
-    pub(crate) fn set_quiet(&mut self, quiet: bool) {
-        self.clear.quiet = quiet;
+    pub(crate) fn set_channels(&mut self, quiet: bool, started: bool) {
+        (self.clear.quiet, self.clear.started) = (quiet, started);
     }
 
-    /// N2: among our MACs is one that may stand alone.
+    /// N2: among the MACs of both sides is one that may stand alone.
     #[cfg(feature = "none")]
     pub(crate) fn has_clear_mac(&self) -> bool {
-        self.cfg.macs.iter().any(|mac| mac.is_etm())
+        self.clear.peer_has_mac
+    }
+
+    /// The MACs of the peer's first KEXINIT; a later one may have `none` alone.
+    pub(super) fn note_macs(&mut self, theirs: &Ways) {
+        let mut ours = self.cfg.macs.iter().filter(|mac| mac.is_etm()).map(|mac| mac.name());
+        self.clear.peer_has_mac =
+            ours.any(|mac| theirs.c2s.contains(mac) && theirs.s2c.contains(mac));
     }
 
     /// As if the peer had not offered it.
@@ -62,9 +74,13 @@ impl Transport {
         self.clear.cover
     }
 
-    /// What our next KEXINIT says of it.
+    /// What our next KEXINIT says of it: after a switch, what there is.
     pub(super) fn clear_offer(&self) -> Option<ClearOffer> {
-        self.clear.offer.filter(|_| self.clear.quiet || self.clear.cover.is_some())
+        let Clear { offer, quiet, started, cover, .. } = self.clear;
+        match cover {
+            Some(cover) => offer.map(|_| ClearOffer { mac: !cover.is_authenticated() }),
+            None => offer.filter(|_| quiet).map(|offer| ClearOffer { mac: offer.mac && started }),
+        }
     }
 
     /// N4: whoever sits on the way could have sent it.
@@ -108,7 +124,7 @@ impl Transport {
         }
     }
 
-    /// Both directions have switched: said once.
+    /// Our own next packet travels in clear: said once.
     pub(super) fn tell_of_clear(&mut self, out: &mut Outbox) {
         if let Some(cover) = self.clear.cover
             && !std::mem::replace(&mut self.clear.told, true)

@@ -80,7 +80,6 @@ impl Transport {
                 out.event(Event::Exchanged { first: !self.opened });
                 self.opened = true;
                 self.stage = Stage::Idle;
-                self.tell_of_clear(out);
                 Ok(())
             }
             _ => Err(Error::Local("no exchange is running".to_owned())),
@@ -101,6 +100,7 @@ impl Transport {
             self.strict = kexinit::strict(self.role(), &theirs, seq)?;
             self.peer_wants_ext_info =
                 theirs.lists.kex.contains(Markers::of(self.role().peer()).ext_info);
+            self.note_macs(&theirs.lists.macs);
         }
         let firsts = First::of(&theirs);
         let stage = std::mem::replace(&mut self.stage, Stage::Closed);
@@ -169,6 +169,7 @@ impl Transport {
         }
         self.settled.get_or_insert(Settled { session_id: done.session_id, host_key });
         self.fenced = false;
+        self.tell_of_clear(out);
         self.held.flush(out);
         self.stage = Stage::NewKeys(done.next);
     }

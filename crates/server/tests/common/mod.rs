@@ -164,7 +164,7 @@ impl Server {
         self.wait_for_log(&start);
         let log = self.log();
         let value = log.split(&start).nth(1).and_then(|rest| rest.split_whitespace().next());
-        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {log}"))
+        value.unwrap().parse().unwrap()
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
