@@ -547,8 +547,10 @@ fn n5_the_none_mac_comes_after_the_command_and_no_other_follows() {
     for name in ["exec", "subsystem", "env"] {
         let mut both = Both::of(HPN, LONGHAUL, quick(), quick());
         both.permit(true);
-        both.server.gets(&bare).unwrap();
-        assert_eq!(both.server.c.transport().cleartext(), Some(Cover::Bare));
+        let asks = Some(crate::transport::ClearOffer { mac: true });
+        both.client.c.transport_mut().offer_clear(asks);
+        both.rekey(Role::Client);
+        assert_eq!(both.server.cover(), Some(Cover::Bare));
         let why = both.server.refuses(&channel_request(name));
         assert!(why.contains(name) && why.ends_with("without encryption"), "{why}");
     }
