@@ -13,9 +13,17 @@ pub(crate) struct Wish {
     mac: bool,
 }
 
+/// What the session is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Command,
+    Shell,
+    Explain,
+}
+
 /// The wish, if there is one that may be granted; a refusal is told.
-pub(crate) fn wish(conf: &Client, has_command: bool, log: &Log) -> Option<Wish> {
-    match judge(conf, has_command)? {
+pub(crate) fn wish(conf: &Client, purpose: Purpose, log: &Log) -> Option<Wish> {
+    match judge(conf, purpose)? {
         Ok(wish) => Some(wish),
         Err(why) => {
             refused(log, why);
@@ -24,13 +32,14 @@ pub(crate) fn wish(conf: &Client, has_command: bool, log: &Log) -> Option<Wish> 
     }
 }
 
-fn judge(conf: &Client, has_command: bool) -> Option<Result<Wish, &'static str>> {
+fn judge(conf: &Client, purpose: Purpose) -> Option<Result<Wish, &'static str>> {
     let wish = Wish { mac: conf.none_mac_enabled };
     conf.none_switch.then_some(match () {
         () if cfg!(not(feature = "none")) => Err("this lhssh was built without it"),
         () if !conf.none_enabled => Err("NoneSwitch needs NoneEnabled=yes on the command line"),
         () if conf.request_tty == RequestTty::No => Err("-T disables it"),
-        () if !has_command => Err("it is for commands, not for shells"),
+        () if purpose == Purpose::Shell => Err("it is for commands, not for shells"),
+        () if purpose == Purpose::Explain => Err("it is for commands, not for --explain"),
         () => Ok(wish),
     })
 }
@@ -79,7 +88,7 @@ mod tests {
     use conf::client::Files;
     use conf::{Local, Setting};
 
-    fn judged(given: &[&str], file: &str, has_command: bool) -> Option<Result<Wish, &'static str>> {
+    fn judged(given: &[&str], file: &str, purpose: Purpose) -> Option<Result<Wish, &'static str>> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config");
         std::fs::write(&path, file).unwrap();
@@ -88,7 +97,7 @@ mod tests {
         let supported = login::supported();
         let loaded =
             conf::client::load("host", &given, &Files::Only(path), &supported, &local).unwrap();
-        judge(&loaded.config, has_command)
+        judge(&loaded.config, purpose)
     }
 
     /// N1, the client's half: both options, and from the command line. Effect of NoneEnabled,
@@ -96,20 +105,23 @@ mod tests {
     #[test]
     #[cfg(feature = "none")]
     fn n1_only_the_command_line_asks_for_the_switch() {
+        let command = |given: &[&str], file| judged(given, file, Purpose::Command);
         let (enabled, switch, mac) = ("NoneEnabled=yes", "NoneSwitch=yes", "NoneMacEnabled=yes");
         let all = "NoneEnabled yes\nNoneSwitch yes\nNoneMacEnabled yes\n";
-        assert_eq!(judged(&[], all, true), None);
-        assert_eq!(judged(&[enabled], "", true), None);
-        assert!(judged(&[switch], all, true).unwrap().is_err(), "NoneEnabled of a file is none");
-        assert_eq!(judged(&[enabled, switch], all, true), Some(Ok(Wish { mac: false })));
-        assert_eq!(judged(&[enabled, switch, mac], "", true), Some(Ok(Wish { mac: true })));
+        assert_eq!(command(&[], all), None);
+        assert_eq!(command(&[enabled], ""), None);
+        assert!(command(&[switch], all).unwrap().is_err(), "NoneEnabled of a file is none");
+        assert_eq!(command(&[enabled, switch], all), Some(Ok(Wish { mac: false })));
+        assert_eq!(command(&[enabled, switch, mac], ""), Some(Ok(Wish { mac: true })));
     }
 
     #[test]
     #[cfg(feature = "none")]
     fn n3_neither_a_shell_nor_dash_t_switches() {
         let both = ["NoneEnabled=yes", "NoneSwitch=yes"];
-        assert!(judged(&both, "", false).unwrap().is_err());
-        assert!(judged(&[&both[..], &["RequestTTY=no"]].concat(), "", true).unwrap().is_err());
+        assert!(judged(&both, "", Purpose::Shell).unwrap().is_err());
+        assert!(judged(&both, "", Purpose::Explain).unwrap().is_err());
+        let dash_t = [&both[..], &["RequestTTY=no"]].concat();
+        assert!(judged(&dash_t, "", Purpose::Command).unwrap().is_err());
     }
 }

@@ -8,6 +8,7 @@
 //! Our own server sends zeros and takes anything by its test subsystems, where it is allowed to;
 //! any other runs `cat`.
 
+use crate::clear::{self, Purpose};
 use crate::report;
 use anyhow::{Context, Result, anyhow, bail};
 use conf::Client;
@@ -53,6 +54,8 @@ impl Way {
 /// Connects, measures both ways for `seconds` each, and prints what there is to say.
 pub(crate) fn explain(conf: &Client, log: &Log, seconds: Duration) -> Result<()> {
     let logged_in = login::log_in(conf, log)?;
+    // Nothing is granted, and where something was asked for a line says so.
+    clear::wish(conf, Purpose::Explain, log);
     let (told, happened) = channel();
     let Started { session, rx, rule, proxy: _proxy } = logged_in.start(conf, Teller(told))?;
     std::thread::scope(|scope| {

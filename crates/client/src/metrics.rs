@@ -1,7 +1,7 @@
 //! Metrics: what the kernels of both ends say of the connection, every so often, as CSV. A file
 //! for each end; the far one's figures come by `tcp-info@longhaul`, if it knows that.
 
-use crate::report;
+use crate::report::{self, Answer};
 use anyhow::{Context, Result};
 use conf::Client;
 use engine::figures::words;
@@ -36,33 +36,43 @@ impl Metrics {
     }
 
     /// Writes rows until `replies` can bring no more; a last one then.
-    pub(crate) fn run(mut self, session: &Session, replies: &Receiver<Figures>, log: &Log) {
-        if let Err(error) = self.rows(session, replies) {
+    pub(crate) fn run(mut self, session: &Session, replies: &Receiver<Answer>, log: &Log) {
+        let knows = |t: &proto::Transport| t.peer().is_some_and(proto::Peer::is_longhaul);
+        let ask = session.transport(knows).then_some(|| report::ask(session));
+        if let Err(error) = self.rows(|| session.figures(), ask, replies) {
             log.error(format_args!("Metrics: {error:#}"));
         }
     }
 
-    fn rows(&mut self, session: &Session, replies: &Receiver<Figures>) -> Result<()> {
-        let knows = |t: &proto::Transport| t.peer().is_some_and(proto::Peer::is_longhaul);
-        let asks = session.transport(knows);
-        let mut remote = asks.then(|| Table::open(&self.remote)).transpose()?;
-        let mut next = Instant::now();
+    /// `here` tells our figures, `ask` asks for the other end's, which come by `replies`. One
+    /// question is under way at a time: an end that does not answer is not asked again.
+    fn rows(
+        &mut self,
+        here: impl Fn() -> Figures,
+        mut ask: Option<impl FnMut() -> Result<(), engine::Error>>,
+        replies: &Receiver<Answer>,
+    ) -> Result<()> {
+        let mut remote = ask.as_ref().map(|_| Table::open(&self.remote)).transpose()?;
+        let (mut next, mut waits) = (Instant::now(), false);
         loop {
             match replies.recv_timeout(next.saturating_duration_since(Instant::now())) {
-                Ok(figures) => {
-                    if let Some(remote) = &mut remote {
+                Ok(answer) => {
+                    waits = false;
+                    if let (Some(remote), Some(figures)) = (&mut remote, answer) {
                         remote.row(&figures)?;
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     next += self.every;
-                    self.local.row(&session.figures())?;
+                    self.local.row(&here())?;
                     // A connection that is over says so where it is used.
-                    if asks && report::ask(session).is_err() {
-                        return Ok(());
+                    match ask.as_mut().filter(|_| !waits).map(|ask| ask()) {
+                        Some(Err(_)) => return Ok(()),
+                        Some(Ok(())) => waits = true,
+                        None => {}
                     }
                 }
-                Err(RecvTimeoutError::Disconnected) => return self.local.row(&session.figures()),
+                Err(RecvTimeoutError::Disconnected) => return self.local.row(&here()),
             }
         }
     }
@@ -111,5 +121,48 @@ impl Table {
     fn write(&mut self, row: &str) -> Result<()> {
         let written: io::Result<()> = self.file.write_all(format!("{row}\n").as_bytes());
         written.with_context(|| self.path.display().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::sync::mpsc::channel;
+
+    /// Rows are written as time goes by; the other end is asked again when it has answered, though
+    /// it were with a refusal, and not before.
+    #[test]
+    fn an_end_that_does_not_answer_is_not_asked_again() {
+        const ROWS: usize = 60;
+        let dir = tempfile::tempdir().unwrap();
+        let path = |ending| with_ending(&dir.path().join("m"), ending);
+        let local = Table::open(&path(".local.csv")).unwrap();
+        let every = Duration::from_millis(1);
+        let mut metrics = Metrics { local, remote: path(".remote.csv"), every };
+        let (rows, asked) = (Cell::new(0), Cell::new(0));
+        let (sender, replies) = channel();
+        let sender = Cell::new(Some(sender));
+        let here = || {
+            rows.set(rows.get() + 1);
+            let kept = sender.take().filter(|_| rows.get() < ROWS);
+            match (&kept, rows.get()) {
+                (Some(sender), 20) => sender.send(None).unwrap(),
+                (Some(sender), 40) => sender.send(Some(Figures::default())).unwrap(),
+                _ => {}
+            }
+            sender.set(kept);
+            Figures::default()
+        };
+        let ask = || {
+            asked.set(asked.get() + 1);
+            Ok(())
+        };
+        metrics.rows(here, Some(ask), &replies).unwrap();
+        assert_eq!(asked.get(), 3, "at first, and after each answer");
+        let lines = |ending| std::fs::read_to_string(path(ending)).unwrap().lines().count();
+        // Each file begins with the names; the last row is that of the end.
+        assert_eq!(lines(".local.csv"), 1 + ROWS + 1);
+        assert_eq!(lines(".remote.csv"), 1 + 1);
     }
 }

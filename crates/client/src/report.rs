@@ -29,23 +29,23 @@ const ASKING: &[i32] = &[signal_hook::consts::SIGUSR1];
 /// The other end's figures come by this global request (PROTOCOL.md).
 pub(crate) const TCP_INFO: &str = "tcp-info@longhaul";
 
+/// The other end's answer to [`ask`]: its figures, if it gave any that can be read.
+pub(crate) type Answer = Option<Figures>;
+
 /// Where the other end's figures go that come in as replies.
 #[derive(Default)]
-pub(crate) struct Replies(Option<Sender<Figures>>);
+pub(crate) struct Replies(Option<Sender<Answer>>);
 
 impl Replies {
     /// To `sender`.
-    pub(crate) fn to(sender: Sender<Figures>) -> Self {
+    pub(crate) fn to(sender: Sender<Answer>) -> Self {
         Self(Some(sender))
     }
 
-    /// A reply to a global request; whoever waits for figures gets those that can be read.
+    /// A reply to a global request, for whoever asked for figures.
     pub(crate) fn hear(&self, name: &str, ok: bool, data: &[u8]) {
-        if name == TCP_INFO
-            && ok
-            && let Some(sender) = &self.0
-            && let Ok(figures) = engine::figures::words::read(data)
-        {
+        if let (TCP_INFO, Some(sender)) = (name, &self.0) {
+            let figures = ok.then(|| engine::figures::words::read(data).ok()).flatten();
             // Nobody may be waiting any more.
             let _ = sender.send(figures);
         }
@@ -54,7 +54,7 @@ impl Replies {
 
 /// Asks the other end for its figures; only for a peer that is longhaul.
 pub(crate) fn ask(session: &Session) -> Result<(), engine::Error> {
-    session.call(|connection, out| connection.global_request(TCP_INFO, &[], true, out))
+    session.call(|connection, out| connection.global_request(TCP_INFO, &[], true, out)).map(drop)
 }
 
 /// One line of all figures, and one of what limited if that can be told.

@@ -1,7 +1,7 @@
 //! From the command line to the exit code.
 
 use crate::args::Args;
-use crate::clear;
+use crate::clear::{self, Purpose};
 use crate::command::{Command, Outcome};
 use crate::explain;
 use crate::metrics::Metrics;
@@ -78,13 +78,14 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
     let metrics = Metrics::open(conf)?;
     let (replies, figures) = mpsc::channel();
     let replies = metrics.as_ref().map_or_else(Replies::default, |_| Replies::to(replies));
+    let purpose = if args.command.is_some() { Purpose::Command } else { Purpose::Shell };
     let command = Command::new(
         log,
         first_request(args),
         variables(conf),
         conf.stdin_null,
         hears_end_of_write,
-        clear::wish(conf, args.command.is_some(), log),
+        clear::wish(conf, purpose, log),
         replies,
     )?;
     let Started { session, rx, rule, proxy: _proxy } = logged_in.start(conf, command)?;

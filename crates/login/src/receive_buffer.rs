@@ -11,7 +11,8 @@ const NAME: &str = "rcvbuf@longhaul";
 /// answer is an event, for [`receive_buffer_granted`].
 pub(crate) fn ask(conf: &Client, session: &Session) -> Result<(), engine::Error> {
     let Some(bytes) = conf.remote_rcv_buf.0 else { return Ok(()) };
-    session.call(|connection, out| connection.global_request(NAME, &bytes.to_be_bytes(), true, out))
+    let data = bytes.to_be_bytes();
+    session.call(|connection, out| connection.global_request(NAME, &data, true, out)).map(drop)
 }
 
 /// What a server says of the receive buffer that it was asked for, for the log.

@@ -259,7 +259,7 @@ fn act(connection: &mut Connection, input: &mut Input<'_>, out: &mut Outbox) -> 
         8 => connection.eof(id, out),
         9 => connection.close(id, out),
         10 => connection.keepalive(out),
-        11 => connection.global_request("a@b", input.piece(), number > 127, out),
+        11 => connection.global_request("a@b", input.piece(), number > 127, out).map(drop),
         12 => connection.answer((number > 127).then(|| input.piece()), out),
         13 => connection.transport_mut().ping(input.piece(), out),
         _ => {

@@ -257,9 +257,13 @@ fn explaining_needs_nothing_at_the_other_end() {
     let lab = Lab::new().unwrap();
     let server = interop::Server::start(&lab, interop::Kind::OpenSsh, &[]).unwrap();
     site.at.set_port(server.port);
-    let output = site.lhssh(&["--explain=2"]).output().unwrap();
+    let clear = ["-oNoneEnabled=yes", "-oNoneSwitch=yes"];
+    let output = site.lhssh(&["--explain=2"]).args(clear).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}{errors}");
+    // N7: what is not granted is told.
+    assert!(errors.contains("not for --explain; the session stays encrypted"), "{errors}");
     assert!(said.starts_with("127.0.0.1: OpenSSH_"), "{said}");
     assert_eq!(said.matches("limited by: ").count(), 2, "{said}");
 }

@@ -16,6 +16,10 @@ use wire::{Reader, Writer, msg};
 /// Requests that may wait for our caller. Programs answer on the spot.
 const MOST_DUE: usize = 64;
 
+/// Requests of ours that may wait for the peer. Whoever asks again and again while it is mute would
+/// otherwise ask for ever.
+const MOST_ASKED: usize = 64;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// Without effect here; refused as anything unknown is.
@@ -124,22 +128,26 @@ impl Channels {
         }
     }
 
-    /// Sends a global request.
+    /// Sends a global request; false if it may not leave.
     pub(crate) fn ask_globally(
         &mut self,
         name: &str,
         data: &[u8],
         want_reply: bool,
         draft: &mut Draft,
-    ) {
+    ) -> bool {
         #[cfg(feature = "none")]
         if !self.may_ask(name) {
-            return;
+            return false;
+        }
+        if want_reply && self.asked.len() >= MOST_ASKED {
+            return false;
         }
         let mut w = Writer::message(msg::GLOBAL_REQUEST);
         draft.send(w.string(name).bool(want_reply).raw(data).take());
         if want_reply {
             self.asked.push_back(name.to_owned());
         }
+        true
     }
 }

@@ -149,16 +149,18 @@ impl Connection {
         self.leave(out)
     }
 
-    /// Sends a global request; with `want_reply` an `Event::GlobalReply` answers, in order.
+    /// Sends a global request; with `want_reply` an `Event::GlobalReply` answers, in order. False
+    /// if it did not leave, because 64 of ours wait for their answers already, or for what it asks
+    /// beside a switch to clear text.
     pub fn global_request(
         &mut self,
         name: &str,
         data: &[u8],
         want_reply: bool,
         out: &mut Outbox,
-    ) -> Result<(), Error> {
-        self.channels.ask_globally(name, data, want_reply, &mut self.draft);
-        self.leave(out)
+    ) -> Result<bool, Error> {
+        let left = self.channels.ask_globally(name, data, want_reply, &mut self.draft);
+        self.leave(out).map(|()| left)
     }
 
     /// Answers the oldest `Event::GlobalRequest` that wants a reply and has none: `None` is no,
@@ -168,9 +170,9 @@ impl Connection {
         self.leave(out)
     }
 
-    /// A request that every peer answers, if only with a failure.
+    /// A request that every peer answers, if only with a failure. Does nothing while 64 wait.
     pub fn keepalive(&mut self, out: &mut Outbox) -> Result<(), Error> {
-        self.global_request("keepalive@openssh.com", &[], true, out)
+        self.global_request("keepalive@openssh.com", &[], true, out).map(drop)
     }
 
     /// Starts a key exchange, unless one is running.

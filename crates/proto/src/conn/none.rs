@@ -100,7 +100,8 @@ impl Connection {
 
     fn announce(&mut self, mac: bool, out: &mut Outbox) -> Result<(), Error> {
         self.switch = Switch::Announced(mac);
-        self.global_request(NONE_SWITCH, &[u8::from(mac)], true, out)
+        // Where it does not leave nobody answers, and the connection stays sealed.
+        self.global_request(NONE_SWITCH, &[u8::from(mac)], true, out).map(drop)
     }
 
     /// Before a message is handled: the transport learns what the channels carry.

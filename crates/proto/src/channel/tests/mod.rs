@@ -269,6 +269,19 @@ fn global_requests_without_end_that_nobody_answers_are_refused() {
     assert!((0..1000).all(|_| s.gets(&global("slow@test", false)).is_ok()), "none waits");
 }
 
+/// A mute peer costs no memory, however often our caller asks.
+#[test]
+fn only_so_many_global_requests_of_ours_wait_for_a_mute_peer() {
+    let mut c = Side::new(Role::Client, Limits::client());
+    let mut ask = |want_reply| c.channels.ask_globally("a@b", &[], want_reply, &mut c.draft);
+    let left = (0..1000).filter(|_| ask(true)).count();
+    assert_eq!(left, 64);
+    assert!(ask(false), "nobody answers that");
+    assert_eq!(c.draft.messages.len(), left + 1);
+    c.gets(&[msg::REQUEST_SUCCESS]).unwrap();
+    assert!(c.channels.ask_globally("a@b", &[], true, &mut c.draft), "one was answered");
+}
+
 fn global(name: &str, want_reply: bool) -> Vec<u8> {
     Writer::message(msg::GLOBAL_REQUEST).string(name).bool(want_reply).take()
 }
