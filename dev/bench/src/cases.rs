@@ -1,7 +1,7 @@
 //! The cases: one row each. What moves, who contends, and which bars the result is held against.
 
 use Against::{Absolute, Contender};
-use Measure::{Cpu, Memory, Rate, Wall};
+use Measure::{Cpu, Memory, Rate, Share, Wall};
 
 /// What a run does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +26,10 @@ pub(crate) enum Work {
     KeysPush,
     /// ... beside a pull
     KeysPull,
+    /// Two pushes at full speed on one connection: what the slower gets of what the faster does
+    FairPush,
+    /// Two pulls
+    FairPull,
     /// `ssh host true`, by a user with a fast login shell
     Login,
     /// `ssh host 'cat FILE' | (1 MB/s)` for ten seconds, against `ssh host sleep`
@@ -43,9 +47,14 @@ impl Work {
         )
     }
 
-    /// Whether a keystroke's round trip is what counts.
+    /// Whether somebody types beside bulk on one connection.
     pub(crate) fn is_typing(self) -> bool {
-        matches!(self, Self::KeysPush | Self::KeysPull)
+        matches!(self, Self::KeysPush | Self::KeysPull) || self.is_fair()
+    }
+
+    /// Whether the shares of the bulk channels are what counts, not the keystrokes.
+    pub(crate) fn is_fair(self) -> bool {
+        matches!(self, Self::FairPush | Self::FairPull)
     }
 
     /// Whether only the first second's bytes count.
@@ -112,12 +121,14 @@ pub(crate) enum Measure {
     Wall,
     /// MiB of the receiver over idle; less is better.
     Memory,
+    /// What the slower channel gets of what the faster one does; more is better.
+    Share,
 }
 
 impl Measure {
     /// Whether more is better.
     pub(crate) fn more_is_better(self) -> bool {
-        self == Rate
+        matches!(self, Rate | Share)
     }
 }
 
@@ -281,6 +292,7 @@ const EARLY_BARS: &[Bar] = &[bar("ours-set", Rate, Contender("ours"), 1.5, 1.5)]
 // What stands in the path's own queue is TCP's matter: bbr keeps it short for all contenders.
 const OFFICE: Path = Path { rtt_ms: 20, mbit: 200, queue_mib: 1, congestion: "bbr", ..LONG };
 const TWO_ROUND_TRIPS: &[Bar] = &[bar("ours", Wall, Absolute, 0.040, 0.030)];
+const EQUAL: &[Bar] = &[bar("ours", Share, Absolute, 0.9, 0.97)];
 const SLOW_STOCK: Entrant = Entrant { divide: 8, ..OPENSSH };
 const PLAIN: Entrant = Entrant { plain: true, ..entrant("ours-user", BOTH_OURS) };
 const OURS_IPERF: &[Entrant] = &[OURS, SLOW_STOCK, IPERF];
@@ -320,6 +332,8 @@ pub(crate) const LINK: &[Case] = &[
     link("first-second-pull", Work::EarlyPull, UNTUNED, AUTOTUNED_OR_SET, EARLY_BARS),
     link("interactive-push", Work::KeysPush, OFFICE, OURS_OPENSSH, TWO_ROUND_TRIPS),
     link("interactive-pull", Work::KeysPull, OFFICE, OURS_OPENSSH, TWO_ROUND_TRIPS),
+    link("fairness-push", Work::FairPush, OFFICE, OURS_OPENSSH, EQUAL),
+    link("fairness-pull", Work::FairPull, OFFICE, OURS_OPENSSH, EQUAL),
     link("25ms-loss-cubic", Work::PushFile, LOSSY, OURS_IPERF, FULL),
     link("25ms-loss-bbr", Work::PushFile, LOSSY_BBR, OURS_IPERF, FULL),
     link("100ms-slow-pull", Work::SlowPull, LONG, OURS_OPENSSH, SLOW_BARS),

@@ -30,6 +30,7 @@ pub(crate) fn print(case: &Case, series: &[Series]) -> usize {
 fn heading(case: &Case) -> String {
     let work = case.work;
     let figure = match work {
+        work if work.is_fair() => "slower / faster",
         work if work == Work::Login || work.is_typing() => "ms  (min - max)",
         work if work.is_slow() => "MiB over idle",
         _ if case.path.is_some() => "Mbit/s  (min - max)",
@@ -50,6 +51,7 @@ fn line(case: &Case, series: &Series) -> String {
     let work = case.work;
     let of = |figure: &dyn Fn(&Sample) -> f64| spread(series.samples.iter().map(figure));
     let main = match work {
+        work if work.is_fair() => show(of(&|s| s.share.unwrap_or_default()), 2),
         work if work == Work::Login || work.is_typing() => show(of(&|s| s.seconds * 1e3), 1),
         work if work.is_slow() => show(of(&|s| s.over_idle_mib.unwrap_or_default()), 1),
         _ if case.path.is_some() => show(of(&|s| s.bytes as f64 * 8.0 / s.seconds / 1e6), 0),
@@ -107,6 +109,7 @@ fn figure(bar: &Bar, series: &[Series]) -> Option<(f64, String)> {
         Measure::Cpu => "CPU per byte",
         Measure::Wall => "time",
         Measure::Memory => "memory over idle",
+        Measure::Share => "slower / faster channel",
     };
     match bar.against {
         Against::Absolute => Some((own, format!("{} {what}", bar.of))),
@@ -125,5 +128,6 @@ fn measure(measure: Measure, contender: &str, series: &[Series]) -> Option<f64> 
         Measure::Cpu => of(&|s| (s.client.cpu() + s.server.cpu()) / s.bytes as f64),
         Measure::Wall => of(&|s| s.seconds),
         Measure::Memory => of(&|s| s.over_idle_mib.unwrap_or(f64::INFINITY)),
+        Measure::Share => of(&|s| s.share.unwrap_or_default()),
     }
 }

@@ -120,7 +120,9 @@ fn ssh(lab: &Lab, side: Side, entrant: &Entrant, order: &Order<'_>) -> Result<En
             let script = format!("set +o pipefail; \"$@\" | head -c {} >/dev/null", order.size);
             (piped(&script, subsystem(base, "zeros@longhaul")), None)
         }
-        Work::KeysPush | Work::KeysPull => (keystrokes(lab, side, &base, order), None),
+        Work::KeysPush | Work::KeysPull | Work::FairPush | Work::FairPull => {
+            (keystrokes(lab, side, &base, order), None)
+        }
         Work::EarlyPush => (remote(&format!("{lhbench} early")), from_file),
         Work::EarlyPull => {
             // The count ends the run, so the client's own exit status says nothing.
@@ -158,8 +160,11 @@ fn login(lab: &Lab, side: Side, order: &Order<'_>) -> Result<Vec<String>> {
 /// `base` in this program's hands; ours runs in it, with the settings that `base` has for ssh.
 fn keystrokes(lab: &Lab, side: Side, base: &[String], order: &Order<'_>) -> Vec<String> {
     let mut command = words(&[&lab.lhbench.display().to_string(), "keystrokes"]);
-    if order.work == Work::KeysPull {
+    if matches!(order.work, Work::KeysPull | Work::FairPull) {
         command.push("--pull".to_owned());
+    }
+    if order.work.is_fair() {
+        command.extend(words(&["--bulk", "2", "--strokes", "100"]));
     }
     if side == Side::Stock {
         command.push("--stock".to_owned());

@@ -3,21 +3,21 @@
 //!
 //! ```text
 //! ours     this process logs in and opens the channels      (Typist is the engine's program)
-//! stock    ssh -M ... 'cat >/dev/null' </dev/zero, then ssh -S ... cat
-//! both     a byte there and back, a pause, and so on; then p50, p99, what the bulk got
+//! stock    ssh -M ... 'cat >/dev/null' <zeros, ssh -S ... for more of it, then ssh -S ... cat
+//! both     a byte there and back, a pause, and so on; then p50, p99, what each bulk channel got
 //! ```
 
 use anyhow::{Context, Result, ensure};
 use conf::Setting;
 use conf::client::Files;
-use engine::{Fd, Flow, Port, Producer, Program, Sink, Source, Stream};
+use engine::{Consumer, Fd, Flow, Port, Producer, Program, Sink, Source, Stream};
 use login::{Log, Started};
 use proto::Event;
 use proto::channel::{LocalId, Request};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, IoSliceMut, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::{self, IoSlice, IoSliceMut, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -29,9 +29,6 @@ use std::time::{Duration, Instant};
 const WARM_UP: Duration = Duration::from_secs(2);
 /// Between an echo and the next keystroke: no human types faster.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Keystrokes that count.
-const KEYSTROKES: usize = 300;
-
 /// The command line of `lhbench keystrokes`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -41,6 +38,9 @@ pub(crate) struct Options {
     /// Channels at full speed
     #[arg(long, default_value_t = 1)]
     bulk: usize,
+    /// Keystrokes that count
+    #[arg(long, default_value_t = 300)]
+    strokes: usize,
     /// The words of a stock client up to the host, instead of ours
     #[arg(long)]
     stock: bool,
@@ -55,8 +55,17 @@ pub(crate) struct Findings {
     /// Round trips of keystrokes, in seconds: the median, and what one in a hundred exceeds.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// Bytes per second of each bulk channel, where they are known.
+    /// Bytes per second of each bulk channel meanwhile.
     pub(crate) bulk: Vec<f64>,
+}
+
+impl Findings {
+    /// What the channel with the least got of what the one with the most did.
+    pub(crate) fn share(&self) -> Option<f64> {
+        let least = self.bulk.iter().copied().reduce(f64::min)?;
+        let most = self.bulk.iter().copied().reduce(f64::max)?;
+        Some(least / most)
+    }
 }
 
 /// `lhbench keystrokes`.
@@ -66,11 +75,25 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Types, and takes the time of each echo.
-fn types(mut keys: impl Write, mut echo: impl Read) -> Result<(f64, f64)> {
+/// Bytes of a bulk channel so far.
+type Count = Arc<AtomicU64>;
+
+/// Types beside bulk that has reached its speed.
+fn beside(bulk: &[Count], strokes: usize, keys: impl Write, echo: impl Read) -> Result<Findings> {
     sleep(WARM_UP);
-    let mut trips = Vec::with_capacity(KEYSTROKES);
-    for _ in 0..KEYSTROKES {
+    let moved = || bulk.iter().map(|count| count.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    let (before, began) = (moved(), Instant::now());
+    let (p50, p99) = types(strokes, keys, echo)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let rates =
+        moved().iter().zip(before).map(|(now, then)| (now - then) as f64 / seconds).collect();
+    Ok(Findings { p50, p99, bulk: rates })
+}
+
+/// Types, and takes the time of each echo.
+fn types(strokes: usize, mut keys: impl Write, mut echo: impl Read) -> Result<(f64, f64)> {
+    let mut trips = Vec::with_capacity(strokes);
+    for _ in 0..strokes {
         let (began, mut byte) = (Instant::now(), [b'x']);
         keys.write_all(&byte)?;
         echo.read_exact(&mut byte)?;
@@ -83,7 +106,7 @@ fn types(mut keys: impl Write, mut echo: impl Read) -> Result<(f64, f64)> {
 }
 
 /// Zero bytes, counted.
-struct Zeros(Arc<AtomicU64>);
+struct Zeros(Count);
 
 impl Producer for Zeros {
     fn wait(&mut self) -> bool {
@@ -98,11 +121,33 @@ impl Producer for Zeros {
     }
 }
 
+/// Takes everything at once, counted.
+struct Taken {
+    bytes: Count,
+    /// Never asked for, as nothing is left.
+    room: Arc<File>,
+}
+
+impl Consumer for Taken {
+    fn take(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let bytes = pieces.iter().map(|piece| piece.len()).sum();
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(bytes)
+    }
+
+    fn room(&self) -> BorrowedFd<'_> {
+        self.room.as_fd()
+    }
+
+    fn end(&mut self) {}
+}
+
 /// What happens on our channels: the bulk ones are opened first.
 struct Typist {
     pull: bool,
-    bulk: Vec<Arc<AtomicU64>>,
+    bulk: Vec<Count>,
     opened: usize,
+    idle: Arc<File>,
     pipes: Option<(PipeReader, PipeWriter)>,
 }
 
@@ -118,8 +163,9 @@ impl Typist {
         let exec = Request::Exec(command.into());
         port.call(|connection, out| connection.request(id, &exec, true, out))?;
         let source = match bulk {
-            Some(_) if self.pull => {
-                port.attach(id, Stream::Data, Sink::discard());
+            Some(bytes) if self.pull => {
+                let taken = Taken { bytes, room: Arc::clone(&self.idle) };
+                port.attach(id, Stream::Data, Sink::consumer(Box::new(taken)));
                 return Ok(());
             }
             Some(sent) => Source::Producer(Box::new(Zeros(sent))),
@@ -157,11 +203,12 @@ fn ours(options: &Options) -> Result<Findings> {
     let log = Log::new("lhbench", conf.log_level, None)?;
     let (keys_out, keys) = io::pipe()?;
     let (echo, echo_in) = io::pipe()?;
-    let bulk: Vec<_> = (0..options.bulk).map(|_| Arc::<AtomicU64>::default()).collect();
+    let bulk: Vec<_> = (0..options.bulk).map(|_| Count::default()).collect();
     let typist = Typist {
         pull: options.pull,
         bulk: bulk.clone(),
         opened: 0,
+        idle: Arc::new(File::open("/dev/null")?),
         pipes: Some((keys_out, echo_in)),
     };
     let logged_in = login::log_in(&conf, &log)?;
@@ -169,13 +216,9 @@ fn ours(options: &Options) -> Result<Findings> {
     for _ in 0..=options.bulk {
         session.open_session(rule)?;
     }
-    let began = Instant::now();
     // The process ends with the findings, and the connection with the process.
     std::thread::spawn(move || rx.run().2.inspect_err(|error| eprintln!("lhbench: {error}")));
-    let (p50, p99) = types(keys, echo)?;
-    let seconds = began.elapsed().as_secs_f64();
-    let rate = |sent: &Arc<AtomicU64>| sent.load(Ordering::Relaxed) as f64 / seconds;
-    Ok(Findings { p50, p99, bulk: bulk.iter().map(rate).collect() })
+    beside(&bulk, options.strokes, keys, echo)
 }
 
 /// A stock client, which ends with its owner.
@@ -197,20 +240,44 @@ fn stock(options: &Options) -> Result<Findings> {
         command.arg(control).arg("-S").arg(&socket).args(args).arg(remote);
         command
     };
-    let mut bulk = if options.pull {
-        ssh("-M", "cat /dev/zero")
-    } else {
-        let mut command = ssh("-M", "cat >/dev/null");
-        command.stdin(File::open("/dev/zero")?);
-        command
-    };
-    let _bulk = Ssh(bulk.stdout(Stdio::null()).spawn()?);
-    wait_for(&socket)?;
+    let (mut clients, mut bulk) = (Vec::new(), Vec::new());
+    for control in std::iter::once("-M").chain(std::iter::repeat("-T")).take(options.bulk) {
+        let mut client = if options.pull {
+            ssh(control, "cat /dev/zero").stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?
+        } else {
+            ssh(control, "cat >/dev/null").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?
+        };
+        bulk.push(counted(&mut client));
+        clients.push(Ssh(client));
+        wait_for(&socket)?;
+    }
     let mut echo = ssh("-T", "cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let (keys, back) = (echo.stdin.take(), echo.stdout.take());
-    let _echo = Ssh(echo);
-    let (p50, p99) = types(keys.context("stdin")?, back.context("stdout")?)?;
-    Ok(Findings { p50, p99, bulk: Vec::new() })
+    clients.push(Ssh(echo));
+    beside(&bulk, options.strokes, keys.context("stdin")?, back.context("stdout")?)
+}
+
+/// Feeds a stock client, or drains it, on a thread that ends with it; the bytes so far.
+fn counted(client: &mut Child) -> Count {
+    let count = Count::default();
+    let moved = |count: &Count, bytes: usize| count.fetch_add(bytes as u64, Ordering::Relaxed);
+    let mut block = vec![0; 64 << 10];
+    if let Some(mut stdin) = client.stdin.take() {
+        let count = Arc::clone(&count);
+        std::thread::spawn(move || {
+            while let Ok(bytes) = stdin.write(&block) {
+                moved(&count, bytes);
+            }
+        });
+    } else if let Some(mut stdout) = client.stdout.take() {
+        let count = Arc::clone(&count);
+        std::thread::spawn(move || {
+            while let Ok(bytes @ 1..) = stdout.read(&mut block) {
+                moved(&count, bytes);
+            }
+        });
+    }
+    count
 }
 
 fn wait_for(socket: &Path) -> Result<()> {

@@ -65,7 +65,8 @@ enum Task {
 /// What `pipe` and `link` take.
 #[derive(Args)]
 struct Options {
-    /// Only cases whose name contains this (may be given several times)
+    /// Only cases whose name contains this (may be given several times), `fairness` for one:
+    /// `lhbench cases` lists them all
     #[arg(long = "case")]
     cases: Vec<String>,
     /// Only contenders whose name contains this

@@ -34,6 +34,8 @@ pub(crate) struct Sample {
     pub(crate) server: Report,
     /// MiB that the receiver needed above an idle session, in slow-consumer cases.
     pub(crate) over_idle_mib: Option<f64>,
+    /// What the slower of two channels got of what the faster one did, in fairness cases.
+    pub(crate) share: Option<f64>,
 }
 
 /// All turns of one contender in one case.
@@ -180,6 +182,7 @@ impl<'a> Bench<'a> {
             let said = fs::read_to_string(self.lab.path("client.out"))?;
             let findings: Findings = serde_json::from_str(&said)?;
             turn.sample.seconds = findings.p99;
+            turn.sample.share = findings.share();
         } else if entrant.tool == Tool::Iperf {
             turn.sample.seconds = bytes / self.iperf_rate()?;
         } else if self.case.path.is_some() && self.case.work != Work::Login {
@@ -227,7 +230,8 @@ impl<'a> Bench<'a> {
         let refused = net.down();
         let (client, server) = ends?;
         let seconds = client.wall;
-        let sample = Sample { bytes: size, seconds, client, server, over_idle_mib: None };
+        let sample =
+            Sample { bytes: size, seconds, client, server, over_idle_mib: None, share: None };
         Ok(Turn { sample, refused })
     }
 
