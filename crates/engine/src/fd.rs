@@ -6,6 +6,7 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ReadWriteFlags};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use rustix::pipe::SpliceFlags;
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -146,6 +147,21 @@ impl Fd {
         }
     }
 
+    /// The same, when more follows at once.
+    pub(crate) fn write_more(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.kind != Kind::Socket {
+            return self.write(slices);
+        }
+        loop {
+            let mut none = SendAncillaryBuffer::default();
+            let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
+            if let Some(n) = retry(|| rustix::net::sendmsg(&self.fd, slices, &mut none, flags))? {
+                return Ok(n);
+            }
+            self.wait(PollFlags::OUT, None)?;
+        }
+    }
+
     /// Writes all of `slices` or as much as one call takes, waiting for room until the deadline.
     pub fn write_by(&self, slices: &[IoSlice<'_>], deadline: Instant) -> io::Result<usize> {
         loop {
@@ -192,6 +208,48 @@ impl Fd {
         retry(|| rustix::io::write(&self.fd, piece))
     }
 
+    /// Bytes that can be taken now without waiting, where the kernel passes them on by itself: what
+    /// is in a pipe, what is left of a regular file. 0 elsewhere.
+    pub(crate) fn passable(&self) -> usize {
+        let bytes = match self.kind {
+            Kind::Pipe => rustix::io::ioctl_fionread(&self.fd).unwrap_or(0),
+            Kind::File => self.left_of_file().unwrap_or(0),
+            Kind::Socket | Kind::Other => 0,
+        };
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// 0 for devices, which have no size.
+    fn left_of_file(&self) -> Result<u64, Errno> {
+        let size = u64::try_from(rustix::fs::fstat(&self.fd)?.st_size).unwrap_or(0);
+        Ok(size.saturating_sub(rustix::fs::tell(&self.fd)?))
+    }
+
+    /// Passes up to `len` bytes that are there ([`Fd::passable`]) on to this socket, waiting for
+    /// room: within the kernel, without a copy.
+    pub(crate) fn pass(&self, from: &Self, len: usize) -> io::Result<usize> {
+        let moved = || match from.kind {
+            Kind::Pipe => {
+                let flags = SpliceFlags::NONBLOCK | SpliceFlags::MORE;
+                rustix::pipe::splice(&from.fd, None, &self.fd, None, len, flags)
+            }
+            _ => rustix::fs::sendfile(&self.fd, &from.fd, None, len),
+        };
+        loop {
+            match retry(moved)? {
+                Some(0) => return Err(shorter()),
+                Some(bytes) => return Ok(bytes),
+                None if !from.wait(PollFlags::IN, Some(Duration::ZERO))? => return Err(shorter()),
+                None => self.wait(PollFlags::OUT, None)?,
+            };
+        }
+    }
+
+    /// A descriptor of its own for the same open file.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()?, kind: self.kind })
+    }
+
     /// Waits until ready or the time is over; whether it is ready.
     pub fn wait(&self, flags: PollFlags, timeout: Option<Duration>) -> io::Result<bool> {
         poll_until(&mut [PollFd::new(&self.fd, flags)], timeout)
@@ -203,6 +261,11 @@ impl Fd {
             let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
         }
     }
+}
+
+fn shorter() -> io::Error {
+    let what = "the input became shorter while it was sent";
+    io::Error::new(io::ErrorKind::UnexpectedEof, what)
 }
 
 /// How long a receive may wait.
@@ -285,5 +348,72 @@ impl Write for Fd {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{Read, Seek, SeekFrom};
+    use std::os::unix::net::UnixStream;
+
+    fn fd(any: impl Into<OwnedFd>) -> Fd {
+        Fd::from(any.into())
+    }
+
+    /// What comes out of a socket that `len` bytes of `from` are passed to.
+    fn passed(from: &Fd, len: usize) -> Vec<u8> {
+        let (ours, mut peer) = UnixStream::pair().unwrap();
+        let ours = fd(ours);
+        let mut left = len;
+        while left > 0 {
+            left -= ours.pass(from, left).unwrap();
+        }
+        drop(ours);
+        let mut bytes = Vec::new();
+        peer.read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// As reading would: whoever shares the descriptor goes on behind it.
+    #[test]
+    fn a_file_is_passed_from_its_position_on() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"head and the rest of it").unwrap();
+        file.seek(SeekFrom::Start(5)).unwrap();
+        let from = fd(file.try_clone().unwrap());
+        assert_eq!(from.passable(), 18);
+        assert_eq!(passed(&from, 12), b"and the rest");
+        assert_eq!(file.stream_position().unwrap(), 17);
+        assert_eq!(from.passable(), 6);
+    }
+
+    #[test]
+    fn a_pipe_passes_what_is_in_it_and_a_device_nothing() {
+        let (read, mut write) = std::io::pipe().unwrap();
+        let from = fd(read);
+        assert_eq!(from.passable(), 0);
+        write.write_all(b"some").unwrap();
+        assert_eq!(from.passable(), 4);
+        assert_eq!(passed(&from, 4), b"some");
+        assert_eq!(fd(File::open("/dev/zero").unwrap()).passable(), 0);
+    }
+
+    /// Its packet has said how much it holds: nothing else may take that place.
+    #[test]
+    fn what_became_shorter_is_an_error() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1000).unwrap();
+        let (read, _write) = std::io::pipe().unwrap();
+        let (ours, _peer) = UnixStream::pair().unwrap();
+        let ours = fd(ours);
+        let from = fd(file.try_clone().unwrap());
+        assert_eq!(from.passable(), 1000);
+        file.set_len(0).unwrap();
+        for from in [from, fd(read)] {
+            let error = ours.pass(&from, 1000).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{error}");
+        }
     }
 }

@@ -18,6 +18,9 @@ struct Free {
     bulk: Vec<Batch>,
     small: Vec<Batch>,
     made: usize,
+    /// The one batch of heads, once there is one, and whether it is under way.
+    heads: Option<Batch>,
+    passing: bool,
     shut: bool,
 }
 
@@ -51,6 +54,18 @@ impl Pool {
         })
     }
 
+    /// The batch of heads; waits while it is under way, so that whoever has it knows that no data
+    /// of an earlier one is still to be taken. `None` when the connection is over.
+    pub(crate) fn heads(&self) -> Option<Batch> {
+        let free = self.free.lock();
+        let mut free = self.returned.wait_until(free, |free| !free.passing || free.shut);
+        if free.shut {
+            return None;
+        }
+        free.passing = true;
+        Some(free.heads.take().unwrap_or_else(Batch::heads))
+    }
+
     /// A batch of one small message.
     pub(crate) fn small(&self, payload: &[u8]) -> Batch {
         let used = self.free.lock().small.pop();
@@ -61,7 +76,12 @@ impl Pool {
     /// Takes a written batch back.
     pub(crate) fn put(&self, batch: Batch) {
         let mut free = self.free.lock();
-        if batch.is_bulk() {
+        if batch.is_heads() {
+            free.passing = false;
+            free.heads = Some(batch);
+            drop(free);
+            self.returned.notify_all();
+        } else if batch.is_bulk() {
             free.bulk.push(batch);
             drop(free);
             self.returned.notify_all();

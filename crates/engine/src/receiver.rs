@@ -232,7 +232,7 @@ mod tests {
             at = batch.stamp(at, key.layout());
             key.seal(&mut batch).unwrap();
             let mut slices = [IoSlice::new(&[]); SLOTS];
-            let count = batch.sealed(0, &mut slices);
+            let count = batch.sealed(0, &mut slices).slices;
             slices[..count].iter().flat_map(|slice| slice.iter().copied()).collect()
         };
         messages.iter().map(&mut seal).collect()

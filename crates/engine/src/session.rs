@@ -254,6 +254,11 @@ impl Session {
         Ok(true)
     }
 
+    /// Whether data may go from its descriptor to the socket without coming by.
+    pub(crate) fn passes(&self) -> bool {
+        self.fd().is_socket() && self.tx().is_bare()
+    }
+
     /// Batches of the size that this path and its channels call for.
     fn keep_pace(&self) {
         let company = self.0.company.load(Ordering::Relaxed);

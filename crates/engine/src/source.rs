@@ -6,7 +6,8 @@
 //! finish   channel-data heads in front of the data
 //! stage -> seal -> done -> flush   (tx)
 //! ```
-//! With no idle core nothing is handed over: this thread seals and writes, too.
+//! With no idle core nothing is handed over: this thread seals and writes, too. Where nothing is to
+//! be sealed, data does not come by at all: the kernel passes it from descriptor to socket.
 
 use crate::error::Error;
 use crate::fd::Fd;
@@ -43,6 +44,9 @@ pub trait Producer: Send {
     /// byte; the bytes filled. None is no end, but "not now": `wait` is asked again.
     fn fill(&mut self, areas: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
 }
+
+/// Least that is worth passing on without reading it.
+const PASS: usize = 16 << 10;
 
 /// What one read gave.
 enum Read {
@@ -214,6 +218,36 @@ pub(crate) fn run(
     }
 }
 
+/// One batch of heads, whose data goes from `fd` to the socket within the kernel; false if there is
+/// too little for that.
+fn pass(
+    session: &Session,
+    sender: &Sender,
+    fd: &Fd,
+    code: Option<u32>,
+    hand: &Hand,
+) -> Result<bool, Error> {
+    // From here on nothing of this descriptor is still to be passed on.
+    let Some(mut batch) = hand.queue.time(|| session.tx().pool().heads()) else {
+        return Err(Error::Closed);
+    };
+    let there = fd.passable();
+    let wanted = there.min(session.quantum()).min(SLOTS * sender.max_packet);
+    let credit = if there < PASS { None } else { sender.take(wanted, hand) };
+    let Some(bytes) = credit else {
+        session.tx().pool().put(batch);
+        return Ok(false);
+    };
+    let from = fd.try_clone().map_err(|error| Error::Local("read", error))?;
+    session.tx().pass_from(Arc::new(from));
+    batch.finish(bytes, sender.max_packet, sender.remote, code);
+    if session.send(sender, batch, hand)? {
+        hand.bytes.add(bytes as u64);
+        session.ledger().sent.moved(bytes as u64, Instant::now());
+    }
+    Ok(true)
+}
+
 /// One batch from source to socket.
 fn turn(
     session: &Session,
@@ -227,6 +261,12 @@ fn turn(
         Ok(true) => {}
         Ok(false) => return Ok(Some(SourceEnd::Eof)),
         Err(error) => return Ok(Some(SourceEnd::Failed(error))),
+    }
+    if let Source::Fd(fd) = source
+        && session.passes()
+        && pass(session, sender, fd, code, hand)?
+    {
+        return Ok(None);
     }
     let Some(credit) = sender.take(session.quantum(), hand) else {
         return Ok(Some(SourceEnd::Unwanted));

@@ -140,6 +140,12 @@ pub(crate) trait Wire {
     fn write_by(&self, slices: &[IoSlice<'_>], deadline: Instant) -> io::Result<usize>;
     /// [`Fd::write_now`].
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>>;
+    /// [`Fd::write_more`].
+    fn write_more(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.write(slices)
+    }
+    /// [`Fd::pass`].
+    fn pass(&self, from: &Fd, len: usize) -> io::Result<usize>;
 }
 
 impl Wire for Fd {
@@ -154,6 +160,14 @@ impl Wire for Fd {
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
         Fd::write_now(self, slices)
     }
+
+    fn write_more(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        Fd::write_more(self, slices)
+    }
+
+    fn pass(&self, from: &Fd, len: usize) -> io::Result<usize> {
+        Fd::pass(self, from, len)
+    }
 }
 
 /// The sending half of a connection.
@@ -163,6 +177,8 @@ pub(crate) struct Tx<W = Fd> {
     /// Room in the ring, end of a fence, or the end of everything.
     moved: Signal,
     writer: Lock<Writer>,
+    /// Where the data of the one batch of heads comes from.
+    passing: Lock<Option<Arc<Fd>>>,
     leftover: Lock<bool>,
     leftover_there: Signal,
     pool: crate::pool::Pool,
@@ -189,6 +205,7 @@ impl<W: Wire> Tx<W> {
             }),
             moved: Signal::new(),
             writer: Lock::new(Writer { batches: VecDeque::with_capacity(RING), skip: 0 }),
+            passing: Lock::new(None),
             leftover: Lock::new(false),
             leftover_there: Signal::new(),
             pool: crate::pool::Pool::new(),
@@ -235,6 +252,18 @@ impl<W: Wire> Tx<W> {
         }
         let due = order.meter.is_due();
         Ok(Some((ticket, due)))
+    }
+
+    /// Whether data may go from its descriptor to the socket without coming by: once neither
+    /// cipher nor MAC wants to see it, and that stays so (N4).
+    pub(crate) fn is_bare(&self) -> bool {
+        self.order.lock().key.is_bare()
+    }
+
+    /// The data of the batch of heads that is staged next comes from here. Whoever says so has the
+    /// one batch of heads ([`Pool::heads`](crate::pool::Pool::heads)), so there is no other.
+    pub(crate) fn pass_from(&self, fd: Arc<Fd>) {
+        *self.passing.lock() = Some(fd);
     }
 
     /// Stages and seals one message; never waits, and fails when too many wait already. During a
@@ -405,18 +434,27 @@ impl<W: Wire> Tx<W> {
         others
     }
 
-    /// One gathering write; false when the socket is full and we may not wait.
+    /// One gathering write, or what lies outside our memory; false when the socket is full and we
+    /// may not wait.
     fn write_some(&self, writer: &mut Writer, flush: Flush) -> io::Result<bool> {
         let written = {
             let mut slices = [IoSlice::new(&[]); SLOTS];
-            let mut count = 0;
+            let (mut count, mut gap) = (0, 0);
             let mut skip = writer.skip;
             for batch in &writer.batches {
-                count += batch.sealed(skip, slices.get_mut(count..).unwrap_or_default());
+                let piece = batch.sealed(skip, slices.get_mut(count..).unwrap_or_default());
+                (count, gap) = (count + piece.slices, piece.gap);
                 skip = 0;
+                if gap > 0 {
+                    break;
+                }
             }
             let slices = slices.get(..count).unwrap_or_default();
             match flush {
+                Flush::Wait if slices.is_empty() && gap > 0 => Some(self.pass(gap)?),
+                // Nobody knows how long that takes: the tx thread's.
+                _ if slices.is_empty() && gap > 0 => None,
+                Flush::Wait if gap > 0 => Some(self.wire.write_more(slices)?),
                 Flush::Wait => Some(self.wire.write(slices)?),
                 Flush::Until(deadline) => Some(self.wire.write_by(slices, deadline)?),
                 Flush::Now => self.wire.write_now(slices)?,
@@ -425,6 +463,13 @@ impl<W: Wire> Tx<W> {
         let Some(written) = written else { return Ok(false) };
         self.retire(writer, written);
         Ok(true)
+    }
+
+    fn pass(&self, bytes: usize) -> io::Result<usize> {
+        match self.passing.lock().clone() {
+            Some(fd) => self.wire.pass(&fd, bytes),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// Returns written batches to the pool.
@@ -439,6 +484,9 @@ impl<W: Wire> Tx<W> {
             writer.skip -= len;
             if let Some(batch) = writer.batches.pop_front() {
                 self.ledger.sent.packets.add(batch.len() as u64);
+                if batch.is_heads() {
+                    *self.passing.lock() = None;
+                }
                 self.pool.put(batch);
             }
         }
@@ -523,6 +571,10 @@ mod tests {
         fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
             let stuck = self.0.load(std::sync::atomic::Ordering::SeqCst);
             if stuck { Ok(None) } else { self.write(slices).map(Some) }
+        }
+
+        fn pass(&self, _: &Fd, len: usize) -> io::Result<usize> {
+            Ok(len)
         }
     }
 

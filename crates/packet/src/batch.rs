@@ -6,6 +6,9 @@
 //! ```
 //! Slots have a fixed stride whatever the cipher, so a batch may be filled before it is known
 //! under which key it will leave (a rekey may come between), and data stays cache-line aligned.
+//!
+//! A batch of heads has everything but the data, which goes from its descriptor to the socket
+//! without coming by: for packets that are neither encrypted nor authenticated.
 
 use crate::layout::{DATA, HEAD, Layout, TAILROOM};
 use crate::stamp::Stamp;
@@ -32,6 +35,32 @@ struct Packet {
     start: usize,
     payload: usize,
     end: usize,
+    /// Data bytes between head and padding that are not in this memory: a gap.
+    outside: usize,
+}
+
+impl Packet {
+    fn new(start: usize, payload: usize, outside: usize) -> Self {
+        Self { start, payload, end: 0, outside }
+    }
+
+    /// What lies in memory in front of the gap and behind it; all in front if there is none.
+    fn parts(&self) -> [std::ops::Range<usize>; 2] {
+        let gap = match self.outside {
+            0 => self.end,
+            outside => self.start + self.payload - outside,
+        };
+        [self.start - HEAD..gap, gap..self.end]
+    }
+}
+
+/// What a batch gives to one write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Slices that were set.
+    pub slices: usize,
+    /// Bytes behind them that are not in memory; 0 if the batch ends there.
+    pub gap: usize,
 }
 
 /// Memory for up to [`SLOTS`] packets.
@@ -41,12 +70,19 @@ pub struct Batch {
     stride: usize,
     packets: Vec<Packet>,
     stamp: Stamp,
+    /// Heads and padding only.
+    heads: bool,
 }
 
 impl Batch {
     /// A batch of bulk: sixteen slots of 32 KiB.
     pub fn bulk() -> Self {
         Self::with(SLOTS, DATA)
+    }
+
+    /// A batch of bulk whose data is elsewhere.
+    pub fn heads() -> Self {
+        Self { heads: true, ..Self::with(SLOTS, 0) }
     }
 
     /// A batch of one message, with room for a short one at least, so that it can be used again.
@@ -65,7 +101,7 @@ impl Batch {
         let Some(area) = self.memory.get_mut(HEADROOM..end) else { return false };
         area.copy_from_slice(payload);
         self.packets.clear();
-        self.packets.push(Packet { start: HEADROOM, payload: payload.len(), end: 0 });
+        self.packets.push(Packet::new(HEADROOM, payload.len(), 0));
         true
     }
 
@@ -87,12 +123,18 @@ impl Batch {
             stride,
             packets: Vec::with_capacity(slots),
             stamp: Stamp::default(),
+            heads: false,
         }
     }
 
     /// Whether this batch is one of bulk's.
     pub fn is_bulk(&self) -> bool {
         self.packets.capacity() >= SLOTS
+    }
+
+    /// Whether this is a batch of heads.
+    pub fn is_heads(&self) -> bool {
+        self.heads
     }
 
     /// Bytes of memory behind the batch.
@@ -102,7 +144,7 @@ impl Batch {
 
     /// Bytes of the sealed batch on the wire.
     pub fn sealed_len(&self) -> usize {
-        self.packets.iter().map(|p| p.end - (p.start - HEAD)).sum()
+        self.packets.iter().map(|p| p.end - (p.start - HEAD) + p.outside).sum()
     }
 
     /// The data areas for up to `total` bytes in packets of at most `max` bytes each, to be read
@@ -129,8 +171,9 @@ impl Batch {
         count
     }
 
-    /// Turns the first `filled` bytes of the areas asked for with `max` into channel data for
-    /// the peer's channel `recipient`; `code` makes it extended data (RFC 4254 section 5.2).
+    /// Turns the first `filled` bytes of the areas asked for with `max`, or so many bytes elsewhere,
+    /// into channel data for the peer's channel `recipient`; `code` makes it extended data (RFC
+    /// 4254 section 5.2).
     pub fn finish(&mut self, filled: usize, max: usize, recipient: u32, code: Option<u32>) {
         let max = max.clamp(1, DATA);
         self.packets.clear();
@@ -142,7 +185,8 @@ impl Batch {
             }
             let head = write_head(slot, data, recipient, code);
             let start = index * self.stride + HEADROOM - head;
-            self.packets.push(Packet { start, payload: head + data, end: 0 });
+            let outside = if self.heads { data } else { 0 };
+            self.packets.push(Packet::new(start, head + data, outside));
             left -= data;
         }
     }
@@ -171,40 +215,46 @@ impl Batch {
     }
 
     /// Each packet's numbers and its bytes from `packet_length` to the end of the tag, to be
-    /// sealed: `f(stamp, payload length, padding length, bytes)`.
+    /// sealed: `f(stamp, padding length, bytes that are not in memory, bytes)`.
     pub(crate) fn seal_each(
         &mut self,
         layout: Layout,
-        mut f: impl FnMut(Stamp, usize, &mut [u8]) -> Result<(), CryptError>,
+        mut f: impl FnMut(Stamp, usize, usize, &mut [u8]) -> Result<(), CryptError>,
     ) -> Result<(), CryptError> {
         let mut at = self.stamp;
         for packet in &mut self.packets {
             let padding = layout.padding(packet.payload);
             let start = packet.start - HEAD;
-            packet.end = start + layout.packet(packet.payload);
+            packet.end = start + layout.packet(packet.payload) - packet.outside;
             if let Some(bytes) = self.memory.get_mut(start..packet.end) {
-                f(at, padding, bytes)?;
+                f(at, padding, packet.outside, bytes)?;
             }
             at = at.after(layout.blocks(1 + packet.payload + padding));
         }
         Ok(())
     }
 
-    /// The sealed packets from byte `skip` on, for one gathering write; returns how many of
-    /// `slices` were set.
-    pub fn sealed<'a>(&'a self, skip: usize, slices: &mut [IoSlice<'a>]) -> usize {
+    /// The sealed packets from byte `skip` on, for one gathering write that ends at the first gap.
+    pub fn sealed<'a>(&'a self, skip: usize, slices: &mut [IoSlice<'a>]) -> Piece {
         let mut skip = skip;
         let mut count = 0;
         for packet in &self.packets {
-            let bytes = self.memory.get(packet.start - HEAD..packet.end).unwrap_or_default();
-            let left = bytes.get(skip..).unwrap_or_default();
-            if let Some(slice) = slices.get_mut(count).filter(|_| !left.is_empty()) {
-                *slice = IoSlice::new(left);
-                count += 1;
+            let [front, back] = packet.parts();
+            for (range, gap) in [(front, packet.outside), (back, 0)] {
+                let bytes = self.memory.get(range).unwrap_or_default();
+                let left = bytes.get(skip..).unwrap_or_default();
+                if let Some(slice) = slices.get_mut(count).filter(|_| !left.is_empty()) {
+                    *slice = IoSlice::new(left);
+                    count += 1;
+                }
+                skip = skip.saturating_sub(bytes.len());
+                if gap > skip {
+                    return Piece { slices: count, gap: gap - skip };
+                }
+                skip -= gap;
             }
-            skip = skip.saturating_sub(bytes.len());
         }
-        count
+        Piece { slices: count, gap: 0 }
     }
 }
 

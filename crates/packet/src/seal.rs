@@ -89,6 +89,11 @@ impl SealKey {
         self.state.wears_out()
     }
 
+    /// Whether packets leave as they are: no cipher, no MAC (N8).
+    pub fn is_bare(&self) -> bool {
+        self.state == State::Bare
+    }
+
     /// Packet sizes under this key.
     pub fn layout(&self) -> Layout {
         self.layout
@@ -97,10 +102,13 @@ impl SealKey {
     /// Seals every packet of a stamped batch in place. After an error the batch must not leave.
     pub fn seal(&self, batch: &mut Batch) -> Result<(), CryptError> {
         let layout = self.layout;
-        batch.seal_each(layout, |at, padding, bytes| {
+        batch.seal_each(layout, |at, padding, outside, bytes| {
+            if outside > 0 && !self.is_bare() {
+                return Err(CryptError::Refused("data that does not come by"));
+            }
             let body = bytes.len() - layout.tag;
             let Some((packet, tag)) = bytes.split_at_mut_checked(body) else { return Ok(()) };
-            write_length_and_padding(packet, padding);
+            write_length_and_padding(packet, padding, outside);
             self.seal_one(at, packet, tag)
         })
     }
@@ -135,8 +143,8 @@ impl SealKey {
 
 /// `packet_length`, `padding_length` and the padding. Padding is zero: random bytes would only
 /// matter to ciphers whose blocks leak equal plaintext, and we offer none.
-fn write_length_and_padding(packet: &mut [u8], padding: usize) {
-    let length = u32::try_from(packet.len() - 4).unwrap_or_default();
+fn write_length_and_padding(packet: &mut [u8], padding: usize, outside: usize) {
+    let length = u32::try_from(packet.len() - 4 + outside).unwrap_or_default();
     if let Some((head, rest)) = packet.split_first_chunk_mut::<5>() {
         let [a, b, c, d] = length.to_be_bytes();
         *head = [a, b, c, d, u8::try_from(padding).unwrap_or_default()];

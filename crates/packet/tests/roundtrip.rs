@@ -31,9 +31,24 @@ fn bulk(len: usize, seed: u8) -> Batch {
 
 fn wire_bytes(batch: &Batch) -> Vec<u8> {
     let mut slices = [IoSlice::new(&[]); SLOTS];
-    let count = batch.sealed(0, &mut slices);
+    let count = batch.sealed(0, &mut slices).slices;
     let bytes: Vec<u8> = slices[..count].iter().flat_map(|s| s.iter()).copied().collect();
     assert_eq!(bytes.len(), batch.sealed_len());
+    bytes
+}
+
+/// The same in several pieces, with the data put into the gaps.
+#[cfg(feature = "none")]
+fn wire_bytes_around(batch: &Batch, mut data: impl Iterator<Item = u8>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < batch.sealed_len() {
+        let mut slices = [IoSlice::new(&[]); SLOTS];
+        let piece = batch.sealed(bytes.len(), &mut slices);
+        bytes.extend(slices[..piece.slices].iter().flat_map(|s| s.iter().copied()));
+        // Half of it now, as a full socket would.
+        bytes.extend(data.by_ref().take(piece.gap.div_ceil(2)));
+    }
+    assert_eq!(batch.sealed(bytes.len(), &mut [IoSlice::new(&[]); SLOTS]).gap, 0);
     bytes
 }
 
@@ -219,4 +234,34 @@ fn a_used_batch_seals_a_message_like_a_new_one() {
         SealKey::plain().seal(batch).unwrap();
     }
     assert_eq!(wire_bytes(&fresh), wire_bytes(&used));
+}
+
+/// P5 for data that goes from its descriptor to the socket: nobody can tell.
+#[test]
+#[cfg(feature = "none")]
+fn heads_with_the_data_between_them_are_the_same_packets() {
+    let key = SealKey::new(Cover::Bare, &material(Cover::Bare)).unwrap();
+    for len in [1, 7, 8, DATA, DATA + 1, SLOTS * DATA] {
+        let mut whole = bulk(len, 5);
+        let mut heads = Batch::heads();
+        heads.finish(len, DATA, 7, None);
+        for batch in [&mut whole, &mut heads] {
+            batch.stamp(Stamp::default(), key.layout());
+            key.seal(batch).unwrap();
+        }
+        assert_eq!(heads.sealed_len(), whole.sealed_len());
+        assert!(wire_bytes_around(&heads, noise(5)) == wire_bytes(&whole), "{len}");
+    }
+}
+
+/// N8: whatever wants to see the data has to.
+#[test]
+fn n8_only_bare_packets_leave_without_their_data_being_seen() {
+    for cover in Cover::all() {
+        let key = SealKey::new(cover, &material(cover)).unwrap();
+        let mut heads = Batch::heads();
+        heads.finish(1000, DATA, 7, None);
+        heads.stamp(Stamp::default(), key.layout());
+        assert_eq!(key.seal(&mut heads).is_ok(), !cover.is_authenticated(), "{cover:?}");
+    }
 }

@@ -120,7 +120,7 @@ fn open_for(seal: &SealKey, open: &OpenKey, time: Duration) -> Result<f64> {
     batch.stamp(Stamp::default(), seal.layout());
     seal.seal(&mut batch).map_err(|why| anyhow!("{why}"))?;
     let mut slices = [IoSlice::new(&[]); 64];
-    let count = batch.sealed(0, &mut slices);
+    let count = batch.sealed(0, &mut slices).slices;
     let wire: Vec<u8> = slices.iter().take(count).flat_map(|slice| slice.to_vec()).collect();
     let mut work = wire.clone();
     rate(time, || {

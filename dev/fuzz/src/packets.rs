@@ -129,7 +129,7 @@ fn sealed(protection: Protection, messages: &[Vec<u8>]) -> Vec<u8> {
         at = batch.stamp(at, key.layout());
         key.seal(&mut batch).expect("a fresh stamp");
         let mut slices = [IoSlice::new(&[]); SLOTS];
-        let count = batch.sealed(0, &mut slices);
+        let count = batch.sealed(0, &mut slices).slices;
         slices[..count].iter().for_each(|slice| wire.extend_from_slice(slice));
     }
     wire

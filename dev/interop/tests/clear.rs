@@ -6,8 +6,9 @@ use interop::checks::tree;
 use interop::run::{Input, Outcome, Output, run};
 use interop::{Client, Kind, Pair, need};
 use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -220,4 +221,68 @@ fn wrapper(pair: &Pair) -> Result<String> {
     fs::write(&path, format!("#!/bin/sh\nexec {} \"$@\"\n", words.join(" ")))?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     Ok(path.display().to_string())
+}
+
+/// With neither cipher nor MAC the kernel passes data on by itself: what arrives is what was there,
+/// from the file's position on, and whoever shares the file goes on behind it.
+#[test]
+fn bare_data_of_a_file_arrives_unchanged_and_once() {
+    let size = usize::try_from(SIZE).expect("fits") + 4321;
+    let content: Vec<u8> =
+        (0..size as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    ours(&ASK_MAC, &BOTH).must(|pair| {
+        let dir = tempfile::tempdir()?;
+        let [given, got] = ["given", "got"].map(|name| dir.path().join(name));
+        fs::write(&given, &content)?;
+        let mut file = fs::File::open(&given)?;
+        file.seek(SeekFrom::Start(1000))?;
+        let mut command = pair.command("sleep 0.5; cat")?;
+        let ended = command
+            .stdin(file.try_clone()?)
+            .stdout(fs::File::create(&got)?)
+            .stderr(Stdio::null())
+            .status()?;
+        ensure!(ended.success(), "{ended}");
+        ensure!(fs::read(&got)? == content[1000..], "what arrived is not what was sent");
+        ensure!(file.stream_position()? == content.len() as u64, "{}", file.stream_position()?);
+        let line = wait_for_log(pair, "Unencrypted for user ")?;
+        ensure!(count(&line, "received ").unwrap_or(0) > SIZE / 2, "{line}");
+        Ok(())
+    });
+}
+
+/// Small pieces come by, large ones do not: in order all the same.
+#[test]
+fn bare_data_of_a_pipe_arrives_in_order_whatever_its_pieces() {
+    ours(&ASK_MAC, &BOTH).must(|pair| {
+        let pieces = [1, 100, 5000, 16 << 10, 70_000, 1, 1 << 20, 3, 300_000];
+        let mut client = pair
+            .command("sleep 0.5; cat")?
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut stdin = client.stdin.take().expect("piped");
+        let sent: Vec<u8> = (0..8)
+            .flat_map(|turn| pieces.iter().map(move |len| (turn, *len)))
+            .flat_map(|(turn, len)| (0..len).map(move |i: usize| (i.wrapping_mul(31) + turn) as u8))
+            .collect();
+        let expected = sent.clone();
+        let writer = std::thread::spawn(move || -> std::io::Result<()> {
+            std::thread::sleep(Duration::from_millis(300));
+            let mut rest = &sent[..];
+            for len in pieces.iter().cycle() {
+                let Some((piece, left)) = rest.split_at_checked(*len) else { break };
+                stdin.write_all(piece)?;
+                rest = left;
+            }
+            Ok(())
+        });
+        let mut got = Vec::new();
+        client.stdout.take().expect("piped").read_to_end(&mut got)?;
+        ensure!(client.wait()?.success(), "the client failed");
+        writer.join().expect("writer")?;
+        ensure!(got == expected, "{} of {} bytes, or others", got.len(), expected.len());
+        Ok(())
+    });
 }
