@@ -223,9 +223,19 @@ mod tests {
         KeyMaterial::derive(Hash::Sha256, b"\0\0\0\x01k", b"hash", b"id", direction, cover)
     }
 
+    /// A sealed cover and this one: clear text follows sealed packets only (N8).
+    fn way_to(cover: Cover) -> [Cover; 2] {
+        [Cover::all().next().unwrap(), cover]
+    }
+
+    fn seal_key(cover: Cover) -> SealKey {
+        let next = |key: SealKey, cover| key.rekeyed(cover, &material(cover)).unwrap();
+        way_to(cover).into_iter().fold(SealKey::plain(), next)
+    }
+
     /// Packets of one message each, sealed one after the other.
     fn sealed(cover: Cover, messages: &[&[u8]]) -> Vec<Vec<u8>> {
-        let key = SealKey::new(cover, &material(cover)).unwrap();
+        let key = seal_key(cover);
         let mut at = Stamp::default();
         let mut seal = |message: &&[u8]| {
             let mut batch = Batch::message(message);
@@ -247,8 +257,7 @@ mod tests {
             let (mut peer, ours) = UnixStream::pair().unwrap();
             let fd = Arc::new(Fd::from(OwnedFd::from(ours)));
             let mut receiver = Receiver::new(fd, MAX_PACKET, Arc::default());
-            // Clear text follows sealed packets only (N8).
-            for cover in [Cover::all().next().unwrap(), cover] {
+            for cover in way_to(cover) {
                 let material = material(cover);
                 receiver.rekey(&NewKeys { cover, material, reset_seq: true }).unwrap();
             }

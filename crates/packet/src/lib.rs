@@ -4,6 +4,7 @@
 //! out   batch   data areas with head- and tailroom; finish() writes the channel-data heads
 //!       stamp   numbers given once, in order: sequence, packets and blocks since NEWKEYS
 //!       seal    length, padding, encryption and tag, in place, any thread, any order
+//! key     the ciphers' keys of a direction, for seal and open
 //! state   sealed, authenticated or bare, one way
 //! in    frame   length of the packet at the front of the received bytes
 //!       open    check and decrypt in place, yields where the payload lies
@@ -15,6 +16,7 @@
 
 pub mod batch;
 mod error;
+pub mod key;
 pub mod layout;
 pub mod open;
 pub mod seal;

@@ -6,19 +6,17 @@
 //! Nothing of a packet is visible before its tag was checked (invariant P5).
 
 use crate::error::Error;
-use crate::layout::{HEAD, Layout};
-use crate::seal::Kind;
+use crate::key::{Key, Kind};
+use crate::layout::HEAD;
 use crate::stamp::Stamp;
-use crate::state::State;
-use crypt::{Cover, CryptError, CtrKey, KeyMaterial};
+use crypt::CtrKey;
 use std::ops::Range;
 
-/// The key one direction is opened under; shared between threads, nonces come from outside.
-pub struct OpenKey {
-    kind: Kind,
-    layout: Layout,
-    state: State,
-}
+/// The key one direction is opened under.
+pub type OpenKey = Key<Opening>;
+
+/// What an [`OpenKey`] is for.
+pub enum Opening {}
 
 /// A packet found at the front of received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,25 +30,6 @@ pub struct Opened {
 }
 
 impl OpenKey {
-    /// No protection: before the first NEWKEYS.
-    pub fn plain() -> Self {
-        Self { kind: Kind::Plain, layout: Layout::PLAIN, state: State::Unkeyed }
-    }
-
-    /// A key of its own, whatever came before.
-    pub fn new(cover: impl Into<Cover>, keys: &KeyMaterial) -> Result<Self, CryptError> {
-        let cover = cover.into();
-        let (kind, state) = (Kind::new(cover, keys)?, State::of(cover));
-        Ok(Self { kind, layout: Layout::of(cover), state })
-    }
-
-    /// The key after a NEWKEYS that follows this one: never back to better cover, and never out of
-    /// the bare state (N8, N4).
-    pub fn rekeyed(&self, cover: Cover, keys: &KeyMaterial) -> Result<Self, CryptError> {
-        self.state.check(cover)?;
-        Self::new(cover, keys)
-    }
-
     /// The `packet_length` of the packet at the front, checked against `limit` (invariant B7);
     /// `None` while too few bytes are there to tell.
     pub fn peek(&self, at: Stamp, bytes: &[u8], limit: u32) -> Result<Option<usize>, Error> {

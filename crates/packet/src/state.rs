@@ -14,7 +14,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    pub(crate) fn of(cover: Cover) -> Self {
+    fn of(cover: Cover) -> Self {
         match (cover.is_clear(), cover.is_authenticated()) {
             (false, _) => Self::Sealed,
             (true, true) => Self::Authenticated,
@@ -22,20 +22,18 @@ impl State {
         }
     }
 
-    /// Whether this cover may come next. Clear text comes after sealed packets only, so never
-    /// before login; from there no way leads back, and from bare packets none leads on (N4).
-    pub(crate) fn check(self, next: Cover) -> Result<(), CryptError> {
-        let allowed = match (self, Self::of(next)) {
-            (Self::Unkeyed, next) => next == Self::Sealed,
-            (Self::Sealed, next) => next != Self::Unkeyed,
-            (Self::Authenticated, next) => next == Self::Authenticated,
-            (Self::Bare, _) => false,
+    /// The state under this cover, if it may come next. Clear text comes after sealed packets only,
+    /// so never before login; from there no way leads back, and from bare packets none leads on
+    /// (N4).
+    pub(crate) fn next(self, cover: Cover) -> Result<Self, CryptError> {
+        let next = Self::of(cover);
+        let allowed = match self {
+            Self::Unkeyed => next == Self::Sealed,
+            Self::Sealed => next != Self::Unkeyed,
+            Self::Authenticated => next == Self::Authenticated,
+            Self::Bare => false,
         };
-        if allowed { Ok(()) } else { Err(CryptError::Refused("cover")) }
-    }
-
-    pub(crate) fn wears_out(self) -> bool {
-        self != Self::Bare
+        if allowed { Ok(next) } else { Err(CryptError::Refused("cover")) }
     }
 }
 
@@ -60,7 +58,7 @@ mod tests {
                     State::Authenticated => 1,
                     _ => 2,
                 };
-                assert_eq!(state.check(next).is_ok(), want[index], "{state:?} to {next:?}");
+                assert_eq!(state.next(next).is_ok(), want[index], "{state:?} to {next:?}");
             }
         }
     }

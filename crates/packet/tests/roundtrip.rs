@@ -14,6 +14,22 @@ fn material(cover: Cover) -> KeyMaterial {
     KeyMaterial::derive(Hash::Sha256, b"\0\0\0\x01k", b"hash", b"session", direction, cover)
 }
 
+/// Keys that seal and open under any cover: clear text follows sealed packets only (N8).
+fn pair(cover: Cover, keys: &KeyMaterial) -> (SealKey, OpenKey) {
+    let before = Cover::all().find_map(Cover::protection).unwrap();
+    let first = material(before.into());
+    let (seal, open) = (SealKey::new(before, &first), OpenKey::new(before, &first));
+    (seal.unwrap().rekeyed(cover, keys).unwrap(), open.unwrap().rekeyed(cover, keys).unwrap())
+}
+
+fn seal_key(cover: Cover, keys: &KeyMaterial) -> SealKey {
+    pair(cover, keys).0
+}
+
+fn open_key(cover: Cover, keys: &KeyMaterial) -> OpenKey {
+    pair(cover, keys).1
+}
+
 fn noise(seed: u8) -> impl Iterator<Item = u8> {
     std::iter::successors(Some(seed), |v| Some(v.wrapping_mul(31).wrapping_add(7)))
 }
@@ -72,7 +88,7 @@ fn stream(key: &SealKey, lens: &[usize]) -> Vec<u8> {
 /// The payloads of `wire`, and how many bytes were accepted before the first that was not.
 fn open_all(cover: Cover, keys: &KeyMaterial, wire: &mut [u8]) -> (Vec<Vec<u8>>, usize) {
     let mut inbound = Inbound::new(MAX_PACKET);
-    inbound.rekey(OpenKey::new(cover, keys).unwrap(), true);
+    inbound.rekey(open_key(cover, keys), true);
     let (mut payloads, mut accepted) = (Vec::new(), 0);
     while let Ok(Some(opened)) = inbound.open(&mut wire[accepted..]) {
         payloads.push(wire[accepted..][opened.payload.clone()].to_vec());
@@ -86,7 +102,7 @@ fn what_is_sealed_opens_again() {
     let lens = [1, 15, 16, 17, DATA, DATA + 1, SLOTS * DATA, 5 * DATA + 3];
     for cover in Cover::all() {
         let keys = material(cover);
-        let mut wire = stream(&SealKey::new(cover, &keys).unwrap(), &lens);
+        let mut wire = stream(&seal_key(cover, &keys), &lens);
         let (payloads, accepted) = open_all(cover, &keys, &mut wire);
         assert_eq!(accepted, wire.len(), "{cover:?}");
         assert!(payloads.iter().all(|p| p[..5] == [94, 0, 0, 0, 7]));
@@ -128,7 +144,7 @@ fn plan(seed: u64) -> Vec<usize> {
 #[test]
 fn p6_parallel_output_is_byte_identical_to_serial() {
     for cover in Cover::all() {
-        let key = SealKey::new(cover, &material(cover)).unwrap();
+        let key = seal_key(cover, &material(cover));
         for workers in 1..=16 {
             let lens = plan(workers as u64);
             let mut batches = stamped(&key, &lens);
@@ -148,13 +164,12 @@ fn p6_parallel_output_is_byte_identical_to_serial() {
 fn p6_packets_opened_in_parallel_are_those_opened_serially() {
     for cover in Cover::all() {
         let keys = material(cover);
-        let (seal, open) =
-            (SealKey::new(cover, &keys).unwrap(), OpenKey::new(cover, &keys).unwrap());
+        let (seal, open) = pair(cover, &keys);
         for workers in 1..=16 {
             let wire = stream(&seal, &plan(workers as u64));
             let (serial, _) = open_all(cover, &keys, &mut wire.clone());
             let mut inbound = Inbound::new(MAX_PACKET);
-            inbound.rekey(OpenKey::new(cover, &keys).unwrap(), true);
+            inbound.rekey(open_key(cover, &keys), true);
             let (mut wire, mut jobs) = (wire.clone(), Vec::new());
             let mut rest = wire.as_mut_slice();
             while let Some((stamp, total)) = inbound.frame(rest).unwrap() {
@@ -186,7 +201,7 @@ fn p7_no_flipped_bit_is_accepted() {
     };
     for cover in Cover::all().filter(|cover| cover.is_authenticated()) {
         let keys = material(cover);
-        let clean = stream(&SealKey::new(cover, &keys).unwrap(), &[40, 700, 33, 1, 5000]);
+        let clean = stream(&seal_key(cover, &keys), &[40, 700, 33, 1, 5000]);
         let (whole, _) = open_all(cover, &keys, &mut clean.clone());
         for _ in 0..2000 {
             let mut wire = clean.clone();
@@ -207,7 +222,7 @@ fn b7_any_length_field_is_refused_or_bounded() {
         let keys = material(cover);
         for length in [0u32, 1, 4, 5, 6, 12, 16, 35000, MAX_PACKET + 1, u32::MAX - 3, u32::MAX] {
             let mut inbound = Inbound::new(MAX_PACKET);
-            inbound.rekey(OpenKey::new(cover, &keys).unwrap(), true);
+            inbound.rekey(open_key(cover, &keys), true);
             let mut bytes = vec![0u8; 64];
             bytes[..4].copy_from_slice(&length.to_be_bytes());
             if let Ok(Some(extent)) = inbound.extent(&bytes) {
@@ -240,7 +255,7 @@ fn a_used_batch_seals_a_message_like_a_new_one() {
 #[test]
 #[cfg(feature = "none")]
 fn heads_with_the_data_between_them_are_the_same_packets() {
-    let key = SealKey::new(Cover::Bare, &material(Cover::Bare)).unwrap();
+    let key = seal_key(Cover::Bare, &material(Cover::Bare));
     for len in [1, 7, 8, DATA, DATA + 1, SLOTS * DATA] {
         let mut whole = bulk(len, 5);
         let mut heads = Batch::heads();
@@ -258,7 +273,7 @@ fn heads_with_the_data_between_them_are_the_same_packets() {
 #[test]
 fn n8_only_bare_packets_leave_without_their_data_being_seen() {
     for cover in Cover::all() {
-        let key = SealKey::new(cover, &material(cover)).unwrap();
+        let key = seal_key(cover, &material(cover));
         let mut heads = Batch::heads();
         heads.finish(1000, DATA, 7, None);
         heads.stamp(Stamp::default(), key.layout());

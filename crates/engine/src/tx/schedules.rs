@@ -85,6 +85,13 @@ fn connected(cover: Cover) -> Sending {
     tx
 }
 
+/// The peer's, which followed a sealed one, too.
+fn open_key(cover: Cover, keys: &KeyMaterial) -> OpenKey {
+    let before = new_keys(covers()[0], 1);
+    let sealed = OpenKey::plain().rekeyed(before.cover, &before.material).unwrap();
+    sealed.rekeyed(cover, keys).unwrap()
+}
+
 fn bulk(tx: &Sending, source: u8, number: u8) -> Option<Batch> {
     let mut batch = tx.pool().bulk()?;
     let total = DATA * usize::from(PACKETS);
@@ -151,7 +158,7 @@ fn received(cover: Cover, mut wire: &mut [u8]) -> Vec<Vec<u8>> {
         if message == [msg::NEWKEYS] {
             exchanges += 1;
             let keys = material(cover, exchanges);
-            inbound.rekey(OpenKey::new(cover, &keys).unwrap(), true);
+            inbound.rekey(open_key(cover, &keys), true);
         }
         messages.push(message);
         wire = &mut wire[opened.total..];
