@@ -1,7 +1,7 @@
 //! What each target starts from, made by the code that the targets read against.
 
 use crate::files::KEY;
-use crypt::Protection;
+use crypt::Cover;
 use keys::known_hosts::{HostName, line};
 use keys::{PublicKey, SigAlg};
 use sftp::codec::{
@@ -88,16 +88,17 @@ pub fn known_hosts() -> Vec<Vec<u8>> {
     all.into_iter().map(String::into_bytes).collect()
 }
 
-/// Each protection: arbitrary bytes, a whole stream, a damaged one, in small and large pieces.
+/// Each cover: arbitrary bytes, a whole stream, a damaged one, in small and large pieces.
 pub fn packet() -> Vec<Vec<u8>> {
-    let count = u8::try_from(Protection::all().count()).unwrap_or(u8::MAX);
+    let count = u8::try_from(Cover::all().count()).unwrap_or(u8::MAX);
     let messages = b"\x05hello\0\x20a message of several blocks here\x01x";
     let of = |which: u8| {
         let head = |how: u8, flip: u8| [&[which, how, flip, 0, 40][..], messages].concat();
         [head(0, 0), head(1, 0), head(255, 0), head(7, 1), head(255, 0x80)]
     };
-    let plain = b"\x0f\x21\0\0\0\x0c\x0a\x02\0\0\0\0\0\0\0\0\0\0".map(|byte| byte).to_vec();
-    (0..=count).flat_map(of).chain([plain]).collect()
+    // One that is well formed, for those who look at nothing but that: bare, and before any key.
+    let formed = |which: u8| [&[which, 0x20, 0, 0, 0, 12, 10, msg::IGNORE][..], &[0; 10]].concat();
+    (0..=count).flat_map(of).chain([count - 1, count].map(formed)).collect()
 }
 
 /// Whole files, their containers, an encrypted one.
