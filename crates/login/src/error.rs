@@ -1,6 +1,7 @@
 //! Why there is no logged-in connection: what, why, and what the user can do about it.
 
 use std::io;
+use std::time::Duration;
 
 /// Errors of connecting and logging in.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +54,14 @@ pub enum Error {
         /// What failed.
         why: engine::Error,
     },
+    /// Keys were exchanged, and then the login took too long.
+    #[error("{host}: no login within {} s", .limit.as_secs())]
+    Late {
+        /// The host.
+        host: String,
+        /// ConnectTimeout.
+        limit: Duration,
+    },
     /// The server knows none of our keys.
     #[error("{user}@{host}: permission denied ({methods})")]
     Denied {
@@ -100,6 +109,11 @@ impl Error {
         matches!(self, Self::Engine { why: Closed | Disconnected(..) | Local(..), .. })
     }
 
+    /// Whether nothing came in time.
+    pub(crate) fn is_timeout(&self) -> bool {
+        matches!(self, Self::Engine { why: engine::Error::Timeout(_), .. })
+    }
+
     /// What the user can do, if that is worth a line.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -114,6 +128,7 @@ impl Error {
             Self::Connect { why, .. } if why.kind() == io::ErrorKind::TimedOut => {
                 Some("raise it with -o ConnectTimeout=SECONDS".into())
             }
+            Self::Late { .. } => Some("raise it with -o ConnectTimeout=SECONDS".into()),
             Self::Conf(error) => error.hint(),
             _ => None,
         }

@@ -57,25 +57,42 @@ pub struct LoggedIn {
     pub proxy: Option<Proxy>,
 }
 
-/// Connects to the configured host and logs in.
-pub fn log_in(conf: &Client, log: &Log) -> Result<LoggedIn, Error> {
-    log_in_again(conf, log, &Keyring::new())
+/// What ConnectTimeout covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limited {
+    /// All until keys are exchanged, as with ssh(1).
+    KeyExchange,
+    /// The whole login.
+    Login,
 }
 
-/// Connects and logs in with what earlier logins to the same host left in `ring`.
+/// Connects to the configured host and logs in. ConnectTimeout covers all until keys are
+/// exchanged, as with ssh(1).
+pub fn log_in(conf: &Client, log: &Log) -> Result<LoggedIn, Error> {
+    log_in_guessing(conf, log, &Keyring::new(), Limited::KeyExchange)
+}
+
+/// Connects and logs in with what earlier logins to the same host left in `ring`. ConnectTimeout
+/// covers the whole login, but for what the user is asked meanwhile: nobody sits before such a
+/// program who would give up.
 pub fn log_in_again(conf: &Client, log: &Log, ring: &Keyring) -> Result<LoggedIn, Error> {
-    let logged_in = log_in_guessing(conf, log, ring)?;
+    let logged_in = log_in_guessing(conf, log, ring, Limited::Login)?;
     ring.accepted(logged_in.authenticated.login().key.clone());
     Ok(logged_in)
 }
 
-fn log_in_guessing(conf: &Client, log: &Log, ring: &Keyring) -> Result<LoggedIn, Error> {
-    match attempt(conf, log, ring, true) {
+fn log_in_guessing(
+    conf: &Client,
+    log: &Log,
+    ring: &Keyring,
+    limited: Limited,
+) -> Result<LoggedIn, Error> {
+    match attempt(conf, log, ring, (true, limited)) {
         Err(Failed::OverGuess(error)) => {
             // Some servers, paramiko and asyncssh among them, do not ignore a wrong guess as RFC
             // 4253 section 7 says, and give up.
             log.debug(1, format_args!("{error}; once more without a guessed packet"));
-            attempt(conf, log, ring, false)
+            attempt(conf, log, ring, (false, limited))
         }
         other => other,
     }
@@ -104,7 +121,12 @@ impl From<Error> for Failed {
     }
 }
 
-fn attempt(conf: &Client, log: &Log, ring: &Keyring, guess: bool) -> Result<LoggedIn, Failed> {
+fn attempt(
+    conf: &Client,
+    log: &Log,
+    ring: &Keyring,
+    (guess, limited): (bool, Limited),
+) -> Result<LoggedIn, Failed> {
     let deadline = conf.connect_timeout.0.map(|timeout| Instant::now() + timeout);
     let Connected { fd, proxy, port } = connect::connect(conf, log, deadline)?;
     // After FallbackPort the host's key is the one that is known for that port.
@@ -120,14 +142,21 @@ fn attempt(conf: &Client, log: &Log, ring: &Keyring, guess: bool) -> Result<Logg
         link: Link::new(fd),
         outbox: Outbox::new(),
         log,
+        limited,
         deadline,
+        keyed: false,
         denied: Vec::new(),
         over_guess: false,
     };
     let authenticated = login.run(transport, &conf.user, credentials).map_err(|error| {
         login.tell_peer();
         let over_guess = login.over_guess && error.is_by_leaving();
-        let error = error.at(&conf.user, &conf.host_name);
+        let error = match conf.connect_timeout.0 {
+            Some(limit) if login.keyed && error.is_timeout() => {
+                Error::Late { host: conf.host_name.clone(), limit }
+            }
+            _ => error.at(&conf.user, &conf.host_name),
+        };
         if over_guess { Failed::OverGuess(error) } else { Failed::Otherwise(error) }
     })?;
     Ok(LoggedIn { link: login.link, authenticated, proxy })
@@ -158,7 +187,10 @@ struct Login<'a> {
     link: Link,
     outbox: Outbox,
     log: &'a Log,
+    limited: Limited,
     deadline: Option<Instant>,
+    /// Keys are exchanged.
+    keyed: bool,
     denied: Vec<String>,
     /// Our guess was wrong, and the server has said nothing under the new keys yet.
     over_guess: bool,
@@ -180,7 +212,10 @@ impl Login<'_> {
         client.transport_mut().identified(theirs);
         loop {
             let (seq, message) = self.link.message(self.deadline)?;
+            let asked = Instant::now();
             let step = client.handle(seq, &message, &mut self.outbox)?;
+            // The user may have been asked: that time is not the server's.
+            self.deadline = self.deadline.map(|deadline| deadline + asked.elapsed());
             self.events()?;
             if matches!(message.first(), Some(&(msg::SERVICE_ACCEPT | msg::USERAUTH_REQUEST..))) {
                 self.over_guess = false;
@@ -190,8 +225,8 @@ impl Login<'_> {
                 Step::Pending(client) => client,
                 Step::Done(authenticated) => return Ok(authenticated),
             };
-            if client.transport_mut().session_id().is_some() {
-                // ConnectTimeout is over once keys are exchanged: the user may be asked now.
+            self.keyed = client.transport_mut().session_id().is_some();
+            if self.keyed && self.limited == Limited::KeyExchange {
                 self.deadline = None;
             }
         }

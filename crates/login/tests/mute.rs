@@ -1,0 +1,104 @@
+//! A server that exchanges keys and then says nothing more that matters: a login that is limited as
+//! a whole ends in time, one that is ssh(1)'s goes on.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use conf::client::Files;
+use conf::{Client, LogLevel, Setting};
+use engine::{Fd, Link};
+use login::{Error, Keyring, Log};
+use proto::{Ident, KexConfig, Outbox, Role, Transport};
+use stand_ins::{OneHostKey, key};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+use wire::{Writer, msg};
+
+/// ConnectTimeout.
+const LIMIT: u64 = 2;
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Exchanges keys with whoever connects, and then answers nothing; with `chatter` it says IGNORE
+/// five times a second. `over` ends it.
+fn serve(stream: TcpStream, chatter: bool, over: &Receiver<()>) -> Result<(), engine::Error> {
+    let mut link = Link::new(Fd::from(OwnedFd::from(stream)));
+    let (mut outbox, deadline) = (Outbox::new(), Some(Instant::now() + PATIENCE));
+    link.raw(&Ident::ours().to_wire());
+    let host_key = Arc::new(OneHostKey(key(1)));
+    let mut transport = Transport::server(Ident::ours(), KexConfig::default(), host_key);
+    transport.start(&mut outbox)?;
+    link.carry_out(&mut outbox, deadline)?;
+    transport.identified(link.identification(Role::Client, deadline)?);
+    while transport.session_id().is_none() || transport.is_exchanging() {
+        let (seq, message) = link.message(deadline)?;
+        let _ = transport.handle(seq, &message, &mut outbox)?;
+        link.carry_out(&mut outbox, deadline)?;
+    }
+    while over.recv_timeout(Duration::from_millis(200)) == Err(RecvTimeoutError::Timeout) {
+        if chatter {
+            transport.send(Writer::message(msg::IGNORE).string(b"").take(), &mut outbox)?;
+            link.carry_out(&mut outbox, deadline)?;
+        }
+    }
+    Ok(())
+}
+
+/// Logs in to such a server by `log_in`, which gets `over` to end it.
+fn meet(chatter: bool, log_in: impl FnOnce(&Client, &Log, std::sync::mpsc::Sender<()>)) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let (over, heard) = channel();
+    let serving = thread::spawn(move || {
+        // A client that has left is no failure.
+        let _ = serve(listener.accept().unwrap().0, chatter, &heard);
+    });
+    let given = [
+        ("Port", port.as_str()),
+        ("UserKnownHostsFile", "/dev/null"),
+        ("GlobalKnownHostsFile", "/dev/null"),
+        ("StrictHostKeyChecking", "no"),
+        ("IdentityFile", "none"),
+        ("IdentityAgent", "none"),
+        ("BatchMode", "yes"),
+        ("ConnectTimeout", &LIMIT.to_string()),
+    ];
+    let given = given.map(|(keyword, value)| Setting::given(keyword, value));
+    let me = login::local_user().unwrap();
+    let loaded =
+        conf::client::load("127.0.0.1", &given, &Files::None, &login::supported(), &me).unwrap();
+    let log = Log::new("test", LogLevel::Quiet, None).unwrap();
+    log_in(&loaded.config, &log, over);
+    serving.join().unwrap();
+}
+
+#[test]
+fn a_server_that_is_mute_or_chatters_after_the_key_exchange_is_given_up_in_time() {
+    for chatter in [false, true] {
+        meet(chatter, |conf, log, _over| {
+            let began = Instant::now();
+            let error = login::log_in_again(conf, log, &Keyring::new()).map(|_| ()).unwrap_err();
+            assert!(matches!(error, Error::Late { .. }), "{error}");
+            assert_eq!(error.to_string(), "127.0.0.1: no login within 2 s");
+            assert!(error.hint().unwrap().contains("ConnectTimeout"));
+            let took = began.elapsed();
+            assert!(took >= Duration::from_secs(LIMIT) && took < PATIENCE / 2, "{took:?}");
+        });
+    }
+}
+
+#[test]
+fn as_with_ssh_connect_timeout_is_over_once_keys_are_exchanged() {
+    meet(true, |conf, log, over| {
+        thread::spawn(move || {
+            thread::sleep(Duration::from_secs(LIMIT * 2));
+            drop(over);
+        });
+        let began = Instant::now();
+        let error = login::log_in(conf, log).map(|_| ()).unwrap_err();
+        assert!(!matches!(error, Error::Late { .. }), "{error}");
+        assert!(began.elapsed() >= Duration::from_secs(LIMIT * 2), "{error}");
+    });
+}
