@@ -10,12 +10,13 @@ use conf::flags::{self, Given, Refused};
 use conf::{Setting, client::Files};
 use copy::filter::{Filter, Pattern};
 use copy::list::List;
-use copy::options::Lanes;
+use copy::options::{Amount, Lanes};
 use copy::shard::Shard;
 use lexopt::{Arg, Parser};
 use std::ffi::{OsStr, OsString};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What `-V` prints.
 pub(crate) const VERSION: &str = concat!("longhaul_", env!("CARGO_PKG_VERSION"));
@@ -77,8 +78,19 @@ pub(crate) struct What {
     pub(crate) filter: Filter,
     pub(crate) list: Option<List>,
     pub(crate) shard: Option<Shard>,
-    pub(crate) test: Option<u64>,
+    pub(crate) test: Option<Test>,
 }
+
+/// `-t`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Test {
+    pub(crate) amount: Amount,
+    /// Then as much the other way.
+    pub(crate) both: bool,
+}
+
+/// How long a test takes each way that was given no size.
+const WHILE: Duration = Duration::from_secs(5);
 
 /// What is shown meanwhile.
 #[derive(Debug, Clone, Copy, Default)]
@@ -129,7 +141,7 @@ struct Line {
     files_from: Option<PathBuf>,
     nul: bool,
     test: bool,
-    size: Option<u64>,
+    size: Option<NonZeroU64>,
     self_test: Option<PathBuf>,
     server: Option<PathBuf>,
 }
@@ -227,7 +239,10 @@ impl Line {
             "from0" => self.nul = true,
             "json" => self.show.json = true,
             "shard" => self.what.shard = Some(Shard::parse(text(value)?)?),
-            "size" => self.size = Some(units::size(text(value)?)?),
+            "size" => {
+                let size = NonZeroU64::new(units::size(text(value)?)?);
+                self.size = Some(size.ok_or("nothing would be moved")?);
+            }
             "self-test" => self.self_test = Some(PathBuf::from(value)),
             "server" => self.server = Some(PathBuf::from(value)),
             "help" => return Ok(Some(Invocation::Help(help()))),
@@ -256,12 +271,12 @@ impl Line {
             return Err("--server belongs to --self-test".to_owned());
         }
         let target = self.operands.pop().ok_or_else(missing)?;
+        self.take_test(&target)?;
         if self.operands.is_empty() {
             return Err(format!("no target: {}", missing()));
         }
         self.what.filter = Filter::new(&self.rules)?;
         self.take_list()?;
-        self.take_test(&target)?;
         self.check()?;
         let level = match (self.show.quiet, self.show.verbose) {
             (true, _) => Some("QUIET"),
@@ -293,19 +308,45 @@ impl Line {
         }
     }
 
+    /// `-t host:` is both ways; with a second operand, which stands for this host, one.
     fn take_test(&mut self, target: &Operand) -> Result<(), String> {
-        let remote = |operand: &Operand| matches!(operand, Operand::Remote { .. });
-        match self.test {
-            false if self.size.is_some() => Err("--size belongs to -t".into()),
-            false => Ok(()),
-            true => {
-                self.what.test = Some(self.size.unwrap_or(1 << 30));
-                let far = self.operands.iter().chain([target]).filter(|o| remote(o)).count();
-                let one = self.operands.len() == 1 && far == 1;
-                let how = "-t tests one way: '-t . host:' sends, '-t host: .' receives";
-                one.then_some(()).ok_or_else(|| how.to_owned())
-            }
+        if !self.test {
+            return match self.size {
+                Some(_) => Err("--size belongs to -t".into()),
+                None => Ok(()),
+            };
         }
+        let remote = |operand: &Operand| matches!(operand, Operand::Remote { .. });
+        let both = self.operands.is_empty();
+        let far = self.operands.iter().chain([target]).filter(|o| remote(o)).count();
+        if self.operands.len() > 1 || far != 1 {
+            let how = "'-t host:' both ways, '-t . host:' sends, '-t host: .' receives";
+            return Err(format!("-t tests the way to one host: {how}"));
+        }
+        if both {
+            self.operands.push(Operand::Local(PathBuf::from(".")));
+        }
+        let amount = self.size.map_or(Amount::Time(WHILE), Amount::Bytes);
+        self.what.test = Some(Test { amount, both });
+        match self.means_files() {
+            Some(option) => Err(format!("-t copies no file: {option} means nothing with it")),
+            None => Ok(()),
+        }
+    }
+
+    /// An option that was given and is about files.
+    fn means_files(&self) -> Option<&'static str> {
+        let What { verify, inplace, delay_updates, dry_run, shard, .. } = &self.what;
+        let given = [
+            ("--verify", *verify),
+            ("--inplace", *inplace),
+            ("--delay-updates", *delay_updates),
+            ("--dry-run", *dry_run),
+            ("--shard", shard.is_some()),
+            ("--files-from", self.files_from.is_some()),
+            ("--include or --exclude", !self.rules.is_empty()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -411,9 +452,13 @@ mod tests {
     }
 
     #[test]
-    fn test_mode_has_a_size() {
-        assert_eq!(args("-t . h:").what.test, Some(1 << 30));
-        assert_eq!(args("-t --size 64M h: .").what.test, Some(64 << 20));
+    fn test_mode_is_for_a_size_or_a_while_one_way_or_both() {
+        let test = |line: &str| args(line).what.test.unwrap();
+        let size = NonZeroU64::new(64 << 20).unwrap();
+        assert_eq!(test("-t . h:"), Test { amount: Amount::Time(WHILE), both: false });
+        assert_eq!(test("-t --size 64M h: ."), Test { amount: Amount::Bytes(size), both: false });
+        assert_eq!(test("-t h:"), Test { amount: Amount::Time(WHILE), both: true });
+        assert_eq!(args("-t h:").sources, [Operand::Local(".".into())]);
         assert_eq!(args("a h:").what.test, None);
     }
 
@@ -440,9 +485,15 @@ mod tests {
             ("-0 a h:", "--from0 says how to read --files-from"),
             ("--files-from f a b h:", "--files-from names files below one source"),
             ("--size 1G a h:", "--size belongs to -t"),
-            ("-t a b", "-t tests one way"),
-            ("-t a:x b:y", "-t tests one way"),
-            ("-t a b h:", "-t tests one way"),
+            ("-t", "give a source and a target (--help shows how)"),
+            ("-t a", "-t tests the way to one host: '-t host:' both ways"),
+            ("-t a b", "-t tests the way to one host"),
+            ("-t a:x b:y", "-t tests the way to one host"),
+            ("-t a b h:", "-t tests the way to one host"),
+            ("-t --size 0 h:", "--size: nothing would be moved"),
+            ("-t --size 1x h:", "--size: '1x' is not a size, such as 64K or 4G"),
+            ("-t --dry-run h:", "-t copies no file: --dry-run means nothing with it"),
+            ("-t --exclude x . h:", "-t copies no file: --include or --exclude means"),
             ("-- -oProxyCommand=x:a b", "host \"-oProxyCommand=x\" is refused: it starts with '-'"),
         ];
         for (line, want) in cases {

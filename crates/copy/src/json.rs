@@ -4,7 +4,7 @@
 use crate::meter::Counts;
 use crate::progress::Now;
 use copy::options::{Lanes, Options, Place};
-use copy::report::{Failure, What};
+use copy::report::{Failure, Through, What};
 use copy::{Event, Report};
 use serde_json::{Map, Value, json};
 use std::io::Write;
@@ -150,6 +150,7 @@ pub(crate) fn report(report: &Report, peak: f64) {
         "seconds": report.elapsed.as_secs_f64(),
         "mean": report.mean(),
         "peak": peak,
+        "through": report.through.map(Through::name),
     }));
 }
 

@@ -24,4 +24,4 @@ pub use escape::shown;
 pub use observe::{Event, Observer};
 pub use options::Options;
 pub use report::Report;
-pub use run::{run, run_with_state};
+pub use run::{Copies, run, run_with_state, state_directory};

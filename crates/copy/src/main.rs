@@ -24,6 +24,7 @@ mod watch;
 
 use anyhow::{Error, Result};
 use args::{Args, Invocation};
+use copy::{Copies, Options};
 use plan::Plan;
 use std::process::ExitCode;
 use watch::Watch;
@@ -51,13 +52,18 @@ fn invoke() -> Result<u8> {
 
 fn run(args: Args) -> Result<u8> {
     near::check(&args.sources, &args.target).map_err(Error::msg)?;
-    let show = args.show;
-    let Plan { options, warnings } = plan::plan(args)?;
-    if show.json {
-        json::start(&options);
-    }
-    let watch = Watch::new(show);
-    warnings.iter().for_each(|warning| watch.warn(warning));
-    let report = watch.over(|observer| copy::run(&options, observer));
-    Ok(report.exit_code())
+    let (show, both) = (args.show, args.what.test.is_some_and(|test| test.both));
+    let Plan { options, mut warnings } = plan::plan(args)?;
+    let state = copy::state_directory();
+    let mut copies = Copies::new(state.as_deref());
+    let mut next = |options: &Options| {
+        if show.json {
+            json::start(options);
+        }
+        let watch = Watch::new(show);
+        warnings.drain(..).for_each(|warning| watch.warn(&warning));
+        watch.over(|observer| copies.run(options, observer)).exit_code()
+    };
+    let code = next(&options);
+    Ok(if both && code == 0 { next(&options.turned()) } else { code })
 }

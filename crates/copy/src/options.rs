@@ -8,9 +8,10 @@ use std::ffi::OsString;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A copy to carry out.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// What is copied; at least one.
     pub sources: Vec<Place>,
@@ -40,8 +41,28 @@ pub struct Options {
     pub list: Option<List>,
     /// `--shard`: which part of the files is this host's.
     pub shard: Option<Shard>,
-    /// `-t`: so many made-up bytes, no disk at either end; paths count for nothing.
-    pub test: Option<u64>,
+    /// `-t`: so much made-up data, no disk at either end; paths count for nothing.
+    pub test: Option<Amount>,
+}
+
+impl Options {
+    /// The same the other way: of several sources the last one is the target.
+    #[must_use]
+    pub fn turned(mut self) -> Self {
+        if let Some(source) = self.sources.last_mut() {
+            std::mem::swap(source, &mut self.target);
+        }
+        self
+    }
+}
+
+/// How much made-up data is moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// So many bytes.
+    Bytes(NonZeroU64),
+    /// As much as goes in this time, from the first lane's opening on.
+    Time(Duration),
 }
 
 /// How many lanes are used.

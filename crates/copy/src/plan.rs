@@ -46,7 +46,7 @@ pub(crate) fn plan(args: Args) -> Result<Plan> {
         filter: what.filter,
         list: what.list,
         shard: what.shard,
-        test: what.test,
+        test: what.test.map(|test| test.amount),
     };
     Ok(Plan { options, warnings: hosts.warnings })
 }

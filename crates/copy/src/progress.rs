@@ -119,6 +119,10 @@ fn line_of(event: &Event<'_>, show: Show) -> Option<String> {
 /// `3/10 files, 1.50 GiB of 4.00 GiB, 362 MB/s, 7.2 s left`.
 fn standing(now: &Now<'_>) -> String {
     let counts = now.counts;
+    if counts.files_found == 0 && counts.moved > 0 {
+        // A test that takes its time has no end in bytes.
+        return format!("{}, {}", units::bytes(counts.moved), units::per_second(now.rate));
+    }
     let more = if counts.scanned { "" } else { "+" };
     let left = now.remaining.map_or(String::new(), |left| format!(", {} left", units::time(left)));
     format!(
@@ -216,9 +220,13 @@ fn style(template: &str) -> ProgressStyle {
 
 /// The last line of a copy.
 pub(crate) fn summary(report: &Report, peak: f64) -> String {
-    let mut out = match report.copied == 0 && report.bytes == 0 {
-        true => format!("lhscp: nothing copied in {}", units::time(report.elapsed)),
-        false => moved(report, peak),
+    let mut out = match (report.copied == 0 && report.bytes == 0, report.through) {
+        (_, Some(through)) => format!("lhscp: {through}: {}", rates(report, peak)),
+        (true, _) => format!("lhscp: nothing copied in {}", units::time(report.elapsed)),
+        (false, _) => {
+            let (copied, plural) = (units::count(report.copied), plural(report.copied));
+            format!("lhscp: {copied} file{plural}, {}", rates(report, peak))
+        }
     };
     let counts = [
         (report.skipped, "already there"),
@@ -235,11 +243,10 @@ pub(crate) fn summary(report: &Report, peak: f64) -> String {
     out
 }
 
-fn moved(report: &Report, peak: f64) -> String {
+/// `1.00 GiB in 2.0 s: 537 MB/s mean, 600 MB/s peak, 4 lanes`.
+fn rates(report: &Report, peak: f64) -> String {
     format!(
-        "lhscp: {} file{}, {} in {}: {} mean, {} peak, {} lane{}",
-        units::count(report.copied),
-        plural(report.copied),
+        "{} in {}: {} mean, {} peak, {} lane{}",
         units::bytes(report.bytes),
         units::time(report.elapsed),
         units::per_second(report.mean()),
@@ -256,7 +263,7 @@ fn plural(count: u64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use copy::report::{Failure, What};
+    use copy::report::{Failure, Through, What};
 
     const LOUD: Show = Show { quiet: false, verbose: 0, json: false };
     const QUIET: Show = Show { quiet: true, verbose: 0, json: false };
@@ -297,6 +304,24 @@ mod tests {
             show(&counts, Some(Duration::from_secs(65))),
             "3/1,200 files, 0 B of 2.00 GiB, 1.00 MB/s, 1:05 left"
         );
+    }
+
+    #[test]
+    fn a_test_says_which_way_was_measured_and_through_what() {
+        let report = Report {
+            bytes: 1 << 30,
+            lanes: 1,
+            elapsed: Duration::from_secs(2),
+            through: Some(Through::Zero),
+            ..Report::default()
+        };
+        assert_eq!(
+            summary(&report, 6e8),
+            "lhscp: received from /dev/zero by SFTP: 1.00 GiB in 2.0 s: 537 MB/s mean, \
+             600 MB/s peak, 1 lane"
+        );
+        let line = summary(&Report { through: Some(Through::Discard), ..report }, 6e8);
+        assert!(line.starts_with("lhscp: sent to discard@longhaul: 1.00 GiB in"), "{line}");
     }
 
     #[test]

@@ -27,8 +27,10 @@ pub struct Report {
     pub lanes: u32,
     /// Connections that were made.
     pub connections: u32,
-    /// From the start to the last file in place.
+    /// From the start to the last file in place; of a test (`-t`) from the first lane's opening on.
     pub elapsed: Duration,
+    /// What took or gave the made-up data of a test.
+    pub through: Option<Through>,
     /// What could not be copied, in the order it happened.
     pub failures: Vec<Failure>,
 }
@@ -55,6 +57,45 @@ impl Report {
             true => 255,
             false => u8::from(!self.is_complete()),
         }
+    }
+}
+
+/// What takes or gives made-up data (`-t`) at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Through {
+    /// Our server's subsystem, which takes and drops it.
+    Discard,
+    /// Our server's subsystem, which makes it.
+    Zeros,
+    /// Any SFTP server, which writes it to /dev/null.
+    Null,
+    /// Any SFTP server, which reads it from /dev/zero.
+    Zero,
+}
+
+impl Through {
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Discard => "discard@longhaul",
+            Self::Zeros => "zeros@longhaul",
+            Self::Null => "/dev/null",
+            Self::Zero => "/dev/zero",
+        }
+    }
+}
+
+/// `sent to discard@longhaul`, `received from /dev/zero by SFTP`.
+impl fmt::Display for Through {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (way, by) = match self {
+            Self::Discard => ("sent to", ""),
+            Self::Zeros => ("received from", ""),
+            Self::Null => ("sent to", " by SFTP"),
+            Self::Zero => ("received from", " by SFTP"),
+        };
+        write!(f, "{way} {}{by}", self.name())
     }
 }
 

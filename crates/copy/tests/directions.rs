@@ -5,10 +5,12 @@
 mod common;
 
 use common::{Lab, exact, here, options, parts, plant, stock, there, tree};
-use copy::options::{Lanes, Options};
+use copy::options::{Amount, Lanes, Options};
+use copy::report::Through;
 use std::fs;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
+use std::time::Duration;
 
 /// From a source's path to a target's.
 type Way = fn(&Path, &Path) -> Options;
@@ -299,7 +301,7 @@ fn with_a_limit_what_has_arrived_is_told_when_it_has() {
             true => options(here(&from), there(&common::ours(&[]), &to)),
             false => options(there(&common::ours(&[]), &from), here(&to)),
         };
-        let bwlimit = std::num::NonZeroU64::new(2_000_000);
+        let bwlimit = NonZeroU64::new(2_000_000);
         let (began, moves) = (std::time::Instant::now(), Moves::default());
         let report = lab.watch(&Options { bwlimit, ..options }, &moves);
         assert_eq!(report.failures, [], "upload {upload}");
@@ -329,10 +331,26 @@ fn made_up_data_touches_no_disk() {
         (here(Path::new("x")), there(&stock(), Path::new("y"))),
         (there(&stock(), Path::new("x")), here(Path::new("y"))),
     ] {
-        let options = Options { test: Some(30_000_000), ..options(source, target) };
-        assert_eq!(lab.good(&options).bytes, 30_000_000);
+        let bytes = NonZeroU64::new(30_000_000).map(Amount::Bytes);
+        let options = Options { test: bytes, ..options(source, target) };
+        let report = lab.good(&options);
+        assert_eq!(report.bytes, 30_000_000);
+        assert!(matches!(report.through, Some(Through::Null | Through::Zero)), "{report:?}");
     }
     assert_eq!(tree(lab.directory.path()).len(), 1);
+}
+
+#[test]
+fn made_up_data_of_a_while_ends_whatever_is_under_way() {
+    let lab = Lab::new();
+    let time = Duration::from_millis(300);
+    let up = options(here(Path::new("x")), there(&stock(), Path::new("y")));
+    let up = Options { test: Some(Amount::Time(time)), ..up };
+    for options in [up.clone(), up.turned()] {
+        let report = lab.good(&options);
+        assert!(report.bytes > 0 && report.elapsed >= time, "{report:?}");
+        assert!(report.elapsed < Duration::from_secs(20), "{report:?}");
+    }
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use crate::desk::{Board, Desk, News, Order};
 use crate::glue::{Answers, Asks, Output};
+use crate::stream::{Came, DISCARD, Drain, Next, Stream, ZEROS, Zeros};
 use crate::words::Words;
 use crate::{Error, child};
 use conf::Client;
 use engine::{Session, Sink, Source};
 use login::{Log, LoggedIn, Proxy, Started};
 use proto::Peer;
-use proto::channel::Request;
+use proto::channel::{LocalId, Request};
 use proto::window::Rule;
 use sftp::client::{self, Event, Known};
 use std::ffi::OsString;
@@ -176,6 +177,45 @@ impl Connection {
         }
     }
 
+    /// Whether the server is one of ours that takes and gives made-up data (`TestSubsystems`).
+    ///
+    /// # Errors
+    /// It could not be asked.
+    pub fn has_streams(&self) -> Result<bool, Error> {
+        let Way::Ssh(ssh) = &self.0 else { return Ok(false) };
+        if !ssh.peer.as_ref().is_some_and(Peer::is_longhaul) {
+            return Ok(false);
+        }
+        let (news, heard) = channel();
+        match ssh.stream(DISCARD, (None, None), (news, heard)) {
+            Ok(_) => Ok(true),
+            Err(Error::Refused { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends made-up data to a server that [`Connection::has_streams`], as much as `next` says.
+    ///
+    /// # Errors
+    /// Those of [`Connection::open`].
+    pub fn feed(&self, next: Next) -> Result<Stream, Error> {
+        let Way::Ssh(ssh) = &self.0 else { return Err(Error::NoCommands) };
+        let input = Source::Producer(Box::new(Zeros::new(next)));
+        ssh.stream(DISCARD, (Some(input), None), channel())
+    }
+
+    /// Takes made-up data from a server that [`Connection::has_streams`], for as long as `came`
+    /// wants more.
+    ///
+    /// # Errors
+    /// Those of [`Connection::open`].
+    pub fn drain(&self, came: Came) -> Result<Stream, Error> {
+        let Way::Ssh(ssh) = &self.0 else { return Err(Error::NoCommands) };
+        let (news, heard) = channel();
+        let drain = Drain::new(came, news.clone()).map_err(no_descriptor)?;
+        ssh.stream(ZEROS, (None, Some(Sink::consumer(Box::new(drain)))), (news, heard))
+    }
+
     /// Channels that are open.
     pub fn channels(&self) -> usize {
         match &self.0 {
@@ -221,7 +261,6 @@ impl Ssh {
         let (client, outgoing, incoming) = client::pair_knowing(events, known);
         let (news, heard) = channel();
         let answers = Answers::new(incoming, self.board.over()).map_err(no_descriptor)?;
-        let asked = Instant::now();
         self.order(Order {
             request,
             output: Some(Sink::consumer(Box::new(answers))),
@@ -232,9 +271,29 @@ impl Ssh {
             status: None,
         })?;
         self.opened(&heard)?;
-        let nanos = u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.quickest.fetch_min(nanos, Ordering::Relaxed);
         Ok(client)
+    }
+
+    /// A channel to a subsystem that the server must grant before it is told of.
+    fn stream(
+        &self,
+        subsystem: &str,
+        (input, output): (Option<Source>, Option<Sink>),
+        (news, heard): (Sender<News>, Receiver<News>),
+    ) -> Result<Stream, Error> {
+        let id = self.order(Order {
+            request: Request::Subsystem(subsystem.to_owned()),
+            output,
+            words: Some(self.words()?),
+            input,
+            ender: None,
+            news,
+            status: None,
+        })?;
+        let stream = Stream::new(self.session.clone(), id, heard);
+        self.opened(stream.heard())?;
+        self.granted(stream.heard())?;
+        Ok(stream)
     }
 
     fn run(&self, command: Vec<u8>) -> Result<Finished, Error> {
@@ -251,10 +310,15 @@ impl Ssh {
             status: None,
         })?;
         self.opened(&heard)?;
-        match heard.recv() {
-            Ok(News::Closed(status)) => Ok(Finished { status, output: output.take() }),
-            Ok(News::Failed(error)) => Err(error),
-            Ok(News::Opened) | Err(_) => Err(lost()),
+        loop {
+            match heard.recv() {
+                Ok(News::Closed(status)) => {
+                    return Ok(Finished { status, output: output.take() });
+                }
+                Ok(News::Failed(error)) => return Err(error),
+                Ok(News::Opened | News::Granted | News::Enough) => {}
+                Err(_) => return Err(lost()),
+            }
         }
     }
 
@@ -276,13 +340,13 @@ impl Ssh {
     }
 
     /// Asks for a channel. The order lies ready before the server can answer.
-    fn order(&self, order: Order) -> Result<(), Error> {
+    fn order(&self, order: Order) -> Result<LocalId, Error> {
         let window = self.rule.initial();
         let board = self.board.clone();
         let asked = self.session.call(|connection, out| {
             let id = connection.open_session(window, MAX_DATA, out)?;
             board.put(id, order);
-            Ok(())
+            Ok(id)
         });
         asked.map_err(|error| match error {
             engine::Error::Protocol(proto::Error::Local(why)) => Error::Full(why),
@@ -290,14 +354,28 @@ impl Ssh {
         })
     }
 
-    /// Waits until a channel is open.
+    /// Waits until a channel is open. Nothing is started for that, so it takes a round trip.
     fn opened(&self, heard: &Receiver<News>) -> Result<(), Error> {
+        let asked = Instant::now();
+        self.hears(heard, "opened no channel")?;
+        let nanos = u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.quickest.fetch_min(nanos, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits until the server does what the channel is for.
+    fn granted(&self, heard: &Receiver<News>) -> Result<(), Error> {
+        self.hears(heard, "did not answer a request")
+    }
+
+    /// Waits for good news.
+    fn hears(&self, heard: &Receiver<News>, not: &str) -> Result<(), Error> {
         match heard.recv_timeout(self.patience) {
-            Ok(News::Opened) => Ok(()),
+            Ok(News::Opened | News::Granted | News::Enough) => Ok(()),
             Ok(News::Failed(error)) => Err(error),
             Err(RecvTimeoutError::Timeout) => {
                 let seconds = self.patience.as_secs();
-                Err(Error::Lost(format!("the server opened no channel within {seconds} s")))
+                Err(Error::Lost(format!("the server {not} within {seconds} s")))
             }
             Ok(News::Closed(_)) | Err(RecvTimeoutError::Disconnected) => Err(lost()),
         }

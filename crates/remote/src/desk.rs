@@ -21,6 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) enum News {
     /// It is open, and the request has left.
     Opened,
+    /// The server does what was asked for.
+    Granted,
+    /// Of a stream: as much came as was wanted.
+    Enough,
     /// It will not be what was ordered.
     Failed(Error),
     /// It is closed; the command's status, if it was told.
@@ -149,6 +153,13 @@ impl Desk {
         });
     }
 
+    fn granted(&self, id: LocalId) {
+        if let Some(order) = self.0.lock().orders.get(&id) {
+            // Whoever only wanted it opened has gone on.
+            let _ = order.news.send(News::Granted);
+        }
+    }
+
     /// The server does not do what the channel is for.
     fn no(&self, port: &mut Port<'_>, id: LocalId) -> Result<(), engine::Error> {
         if let Some(order) = self.0.take(id) {
@@ -197,6 +208,7 @@ impl Program for Desk {
             Event::Opened { id, .. } => self.opened(port, id)?,
             Event::OpenFailed { id, reason, text } => self.refused(id, reason, &text),
             Event::Reply { id, ok: false } => self.no(port, id)?,
+            Event::Reply { id, ok: true } => self.granted(id),
             Event::ExitStatus { id, status } => self.told_status(id, status),
             Event::EndOfWrite { id } => port.session().stop_sources(id),
             Event::Closed { id } => self.closed(port, id)?,

@@ -5,6 +5,7 @@
 //! doorway     how many may be on their way in at once
 //! connection  one login: opens channels, runs commands, ends               any thread
 //! desk        what happens on its channels                                 receiving thread
+//! stream      made-up data to our server or from it, for measuring
 //! glue        sftp::client as the engine's producers and consumers         sending, receiving threads
 //! words       what the other end says on its standard error
 //! child       the same over a local server's pipes
@@ -18,9 +19,11 @@ mod doorway;
 mod error;
 mod glue;
 mod host;
+mod stream;
 mod words;
 
 pub use child::child;
 pub use connection::{Connection, Finished};
 pub use error::Error;
 pub use host::Host;
+pub use stream::{Came, Next, Stream, StreamEnd};

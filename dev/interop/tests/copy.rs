@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use copy::filter::Filter;
-use copy::options::{Host, Lanes, Options, Place, Remote, Way};
+use copy::options::{Amount, Host, Lanes, Options, Place, Remote, Way};
+use copy::report::Through;
 use copy::{Event, Observer, Report};
 use interop::{Kind, Lab, Server};
 use nix::sys::signal::Signal;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 struct Far {
     lab: Lab,
@@ -112,7 +114,7 @@ fn told_in_time(far: &Far, limit: u64, words: &str) {
 
 fn with_limit(far: &mut Far, seconds: u64, port: Option<u16>) {
     let Some(Host { way: Way::Ssh(conf), .. }) = Arc::get_mut(&mut far.host) else { panic!() };
-    conf.connect_timeout = conf::OrNone(Some(std::time::Duration::from_secs(seconds)));
+    conf.connect_timeout = conf::OrNone(Some(Duration::from_secs(seconds)));
     conf.port = port.unwrap_or(conf.port);
     fs::write(far.lab.path("source"), "x").unwrap();
 }
@@ -222,6 +224,24 @@ fn a_failed_login_is_said_at_once() {
     assert_eq!(report.exit_code(), 255, "{report:?}");
     assert!(report.failures[0].why.contains("denied"), "{report:?}");
     assert_eq!(report.retries, 0);
+}
+
+/// Over the server's own subsystems, and over SFTP where those are not allowed.
+#[test]
+fn a_test_takes_its_time_and_no_more() {
+    let time = Duration::from_millis(700);
+    for config in ["TestSubsystems yes", "TestSubsystems no"] {
+        let Some(far) = far(Kind::Ours, &[config]) else { return };
+        let up = Options { test: Some(Amount::Time(time)), ..far.up() };
+        for options in [up.clone(), up.turned()] {
+            let report = far.copy(&options, &());
+            assert_eq!(report.failures, [], "{config}");
+            assert!(report.bytes > 0 && report.elapsed >= time, "{config}: {report:?}");
+            assert!(report.elapsed < Duration::from_secs(30), "{config}: {report:?}");
+            let own = matches!(report.through, Some(Through::Discard | Through::Zeros));
+            assert_eq!(own, config.ends_with("yes"), "{report:?}");
+        }
+    }
 }
 
 /// Kills a connection's process of the server now and then.

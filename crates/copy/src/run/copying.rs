@@ -9,10 +9,11 @@ use super::xattrs::{self, Class, Kept};
 use crate::Options;
 use crate::bwlimit::Limiter;
 use crate::observe::{Act, Event, LaneId, Observer, Outcome};
+use crate::options::Amount;
 use crate::report::{Failure, Report, What};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// A copy under way.
@@ -20,6 +21,8 @@ pub(super) struct Copying<'a> {
     pub(super) options: &'a Options,
     pub(super) observer: &'a dyn Observer,
     pub(super) started: Instant,
+    /// When the first lane was open.
+    pub(super) opened: OnceLock<Instant>,
     pub(super) queue: Queue,
     pub(super) journal: Option<Journal>,
     /// In the names of this copy's part files.
@@ -85,6 +88,19 @@ impl Copying<'_> {
 
     pub(super) fn late(&self) -> MutexGuard<'_, Late> {
         self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a test that takes its time ends (`-t`).
+    pub(super) fn until(&self) -> Option<Instant> {
+        match self.options.test {
+            Some(Amount::Time(time)) => Some(*self.opened.get()? + time),
+            _ => None,
+        }
+    }
+
+    /// Whether that is past.
+    pub(super) fn is_late(&self) -> bool {
+        self.until().is_some_and(|until| Instant::now() >= until)
     }
 
     pub(super) fn lanes(&self) -> usize {

@@ -6,6 +6,7 @@ use super::copying::Copying;
 use super::lane::{End, Lane};
 use super::retry::{Backoff, chance};
 use super::route::{Route, Slot, Trouble};
+use super::stream;
 use crate::observe::{Event, LaneId};
 use crate::options::Lanes;
 use crate::report::{Failure, What};
@@ -266,39 +267,51 @@ struct Crew<'a> {
 impl Crew<'_> {
     fn run(mut self, connection: u32, channel: u32) {
         while !self.copying.queue.rest(Duration::ZERO) {
-            match self.slot.open(self.route) {
+            let (why, worked) = match self.work(connection, channel) {
                 Err(Trouble::Full) => return self.state.become_(REFUSED),
                 Err(trouble @ (Trouble::Never(_) | Trouble::Directory(..))) => {
                     return self.gone(trouble.words());
                 }
-                Err(Trouble::Later(why)) => {
-                    if !self.wait(why) {
-                        return;
-                    }
-                }
-                Ok(ends) => {
-                    self.open(connection, channel);
-                    let end = Lane::new(self.copying, self.id, ends, &self.state.retire).work();
-                    self.copying.lanes.fetch_sub(1, Ordering::Relaxed);
-                    let (why, worked) = match end {
-                        End::Over | End::Retired => break,
-                        End::Broken(why) => return self.gone(why),
-                        End::Lost { why, worked } => (why, worked),
-                    };
-                    if worked {
-                        self.backoff.succeeded();
-                    }
-                    if !self.wait(why) {
-                        return;
-                    }
-                }
+                Err(Trouble::Later(why)) => (why, false),
+                Ok(End::Over | End::Retired) => break,
+                Ok(End::Broken(why)) => return self.gone(why),
+                Ok(End::Lost { why, worked }) => (why, worked),
+            };
+            if worked {
+                self.backoff.succeeded();
+            }
+            if !self.wait(why) {
+                return;
             }
         }
         self.copying.observer.observe(&Event::LaneClosed { lane: self.id });
         self.state.become_(GONE);
     }
 
+    /// Opens a channel, and works until it ends.
+    fn work(&self, connection: u32, channel: u32) -> Result<End, Trouble> {
+        let retire = &self.state.retire;
+        let mut is_open = false;
+        let mut opened = || {
+            is_open = true;
+            self.open(connection, channel);
+        };
+        let end = match self.route.stream {
+            Some(direction) => {
+                let way = (self.route, self.slot, direction);
+                stream::work(self.copying, way, (self.id, retire), &mut opened)
+            }
+            None => self.slot.open(self.route).map(|ends| {
+                opened();
+                Lane::new(self.copying, self.id, ends, retire).work()
+            }),
+        };
+        self.copying.lanes.fetch_sub(usize::from(is_open), Ordering::Relaxed);
+        end
+    }
+
     fn open(&self, connection: u32, channel: u32) {
+        self.copying.opened.get_or_init(Instant::now);
         let lanes = self.copying.lanes.fetch_add(1, Ordering::Relaxed) + 1;
         let lanes = u32::try_from(lanes).unwrap_or(u32::MAX);
         {

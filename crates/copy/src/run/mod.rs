@@ -6,6 +6,7 @@
 //! lane      one thread per channel: queue -> bytes under way -> files in place
 //! fleet     this thread: lanes replaced, added, retired              (climb, retry, route)
 //! late      at the end: links, held back names, directories' times
+//! stream    `-t` to a server of ours: a lane without files
 //! ```
 //! `side` makes this host and others look the same to a lane, so uploads, downloads, copies from
 //! one server to another and at home are one code. `job` is a file shared by lanes, `ranges` which
@@ -29,13 +30,14 @@ mod ranges;
 mod retry;
 mod route;
 mod side;
+mod stream;
 mod sums;
 mod walk;
 mod xattrs;
 
 use crate::bwlimit::Limiter;
-use crate::observe::Observer;
-use crate::options::{Options, Place};
+use crate::observe::{Event, Observer};
+use crate::options::{Amount, Options, Place};
 use crate::report::{Failure, Report};
 use control::Control;
 use copying::{Copying, Late};
@@ -43,10 +45,10 @@ use fleet::Fleet;
 use lane::Ends;
 use plan::{Failed, Leg};
 use route::Slot;
-use std::path::Path;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 use walk::Walk;
 
 /// Connections that a copy may have.
@@ -55,26 +57,49 @@ const SLOTS: usize = 8;
 /// Copies, and says what became of it. Journals are kept in `$XDG_STATE_HOME/longhaul`, or
 /// `~/.local/state/longhaul`.
 pub fn run(options: &Options, observer: &dyn Observer) -> Report {
-    run_with_state(options, observer, journal::directory().as_deref())
+    run_with_state(options, observer, state_directory().as_deref())
+}
+
+/// Where journals are kept; `None` without a home.
+#[must_use]
+pub fn state_directory() -> Option<PathBuf> {
+    journal::directory()
 }
 
 /// The same with journals in `state`; without it nothing is remembered.
 pub fn run_with_state(options: &Options, observer: &dyn Observer, state: Option<&Path>) -> Report {
-    let started = Instant::now();
-    let mut hosts = plan::Hosts::new(state);
-    let mut total = Report::default();
-    for sources in plan::legs(&options.sources) {
-        let report = Mutex::new(std::mem::take(&mut total));
-        let slots: Vec<Slot> = (0..SLOTS).map(|_| Slot::default()).collect();
-        let failed = leg(options, observer, &mut hosts, (sources, &slots), &report);
-        total = report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(failure) = failed {
-            observer.observe(&crate::Event::Failed(&failure));
-            total.failures.push(failure);
-        }
+    Copies::new(state).run(options, observer)
+}
+
+/// Copies one after the other, for which a passphrase is asked once.
+pub struct Copies<'a>(plan::Hosts<'a>);
+
+impl<'a> Copies<'a> {
+    /// With journals in `state`.
+    #[must_use]
+    pub fn new(state: Option<&'a Path>) -> Self {
+        Self(plan::Hosts::new(state))
     }
-    total.elapsed = started.elapsed();
-    total
+
+    /// The next one.
+    pub fn run(&mut self, options: &Options, observer: &dyn Observer) -> Report {
+        let started = Instant::now();
+        let mut total = Report::default();
+        for sources in plan::legs(&options.sources) {
+            let report = Mutex::new(std::mem::take(&mut total));
+            let slots: Vec<Slot> = (0..SLOTS).map(|_| Slot::default()).collect();
+            let failed = leg(options, observer, &mut self.0, (sources, &slots), &report);
+            total = report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if let Some(failure) = failed {
+                observer.observe(&Event::Failed(&failure));
+                total.failures.push(failure);
+            }
+        }
+        if options.test.is_none() {
+            total.elapsed = started.elapsed();
+        }
+        total
+    }
 }
 
 /// All sources on one host.
@@ -96,6 +121,7 @@ fn leg(
         options,
         observer,
         started: Instant::now(),
+        opened: OnceLock::new(),
         queue: queue::Queue::default(),
         journal: leg.journal.take(),
         id,
@@ -111,7 +137,10 @@ fn leg(
     };
     leg.failures.drain(..).for_each(|failure| copying.tell(failure));
     let ends = leg.ends.take();
-    let failure = carry_out(&copying, &leg, (roots, ends), slots);
+    let failure = match options.test {
+        Some(_) => try_out(&copying, &leg, roots, slots),
+        None => carry_out(&copying, &leg, (roots, ends), slots),
+    };
     copying.report().connections += leg.route.connections.load(Ordering::Relaxed);
     *lock(report) = std::mem::take(&mut *copying.report());
     failure
@@ -167,6 +196,31 @@ fn carry_out(
         Ok(mut control) => late::run(copying, &mut control),
         Err(trouble) => return lost(trouble),
     }
+    None
+}
+
+/// `-t`: there is nothing to scan, and nothing comes last.
+fn try_out(
+    copying: &Copying<'_>,
+    leg: &Leg,
+    roots: Vec<walk::Root>,
+    slots: &[Slot],
+) -> Option<Failure> {
+    for root in roots {
+        if let Some(Amount::Bytes(bytes)) = copying.options.test {
+            copying.observer.observe(&Event::Found { files: 1, bytes: bytes.get() });
+            copying.observer.observe(&Event::Scanned);
+        }
+        copying.queue.push(queue::Entry::made_up(root));
+    }
+    copying.queue.scanned();
+    let why = Mutex::new(String::new());
+    std::thread::scope(|scope| {
+        Fleet::new(copying, &leg.route, slots, (&leg.host, &why)).run(scope, leg.rtt);
+    });
+    let mut report = copying.report();
+    report.elapsed = copying.opened.get().map_or(Duration::ZERO, Instant::elapsed);
+    report.through = Some(leg.route.through());
     None
 }
 

@@ -8,10 +8,10 @@ use super::lane::{At, Ends};
 use super::local;
 use super::meta::{Kind, Meta};
 use super::names;
-use super::route::{End, Route, Slot};
+use super::route::{Direction, End, Route, Slot, Trouble};
 use super::side::{Ask, Fault, Told};
 use super::walk::Root;
-use crate::options::{Host, Options, Place, Remote, Way};
+use crate::options::{Amount, Host, Options, Place, Remote, Way};
 use crate::report::{Failure, What};
 use login::Log;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -19,6 +19,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
+
+/// Bytes of a test that takes its time: more than any path carries.
+const WITHOUT_END: u64 = 1 << 60;
 
 /// Names that a pattern may stand for.
 const MANY: usize = 100_000;
@@ -91,24 +94,31 @@ impl Leg {
         let (end, root) = (end(hosts, source, End::Here)?, target_end(hosts, &options.target)?);
         let within = source.zip(target).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let connections = AtomicU32::new(0);
-        let route = Route { source: end, target: root, within, fsync: options.fsync, connections };
+        let (fsync, stream) = (options.fsync, None);
+        let route = Route { source: end, target: root, within, fsync, stream, connections };
         let host = source.or(target).map_or_else(String::new, |host| host.name.clone());
         let (failures, rtt) = (Vec::new(), Duration::ZERO);
         let mut leg =
             Self { route, roots: Vec::new(), ends: None, host, journal: None, failures, rtt };
-        if options.test.is_some() {
-            leg.made_up(options);
+        if let Some(amount) = options.test {
+            leg.made_up(options, amount, slot)?;
             return Ok(leg);
         }
         leg.look(options, sources, slot, hosts.state)?;
         Ok(leg)
     }
 
-    /// `-t`: nothing is read, nothing is written.
-    fn made_up(&mut self, options: &Options) {
-        let attrs = sftp::codec::Attrs { size: options.test, ..Default::default() };
+    /// `-t`: nothing is read, nothing is written. A server of ours takes and gives made-up data by
+    /// itself, if it is allowed to (`TestSubsystems`); others have devices for that.
+    fn made_up(&mut self, options: &Options, amount: Amount, slot: &Slot) -> Result<(), Failed> {
+        let size = match amount {
+            Amount::Bytes(bytes) => bytes.get(),
+            Amount::Time(_) => WITHOUT_END,
+        };
+        let attrs = sftp::codec::Attrs { size: Some(size), ..Default::default() };
         let (from, to) = (b"/dev/zero".to_vec(), b"dev/null".to_vec());
-        if matches!(self.route.source, End::Here) {
+        let up = matches!(self.route.source, End::Here);
+        if up {
             self.route.source = End::Nowhere;
         }
         match &mut self.route.target {
@@ -116,6 +126,18 @@ impl Leg {
             other => *other = End::Nowhere,
         }
         self.roots.push(Root { from, to, meta: Meta::remote(&attrs) });
+        let lost = |trouble: Trouble| {
+            let Failure { what, why } = trouble.failure(&self.host);
+            Failed { what, why }
+        };
+        // What is limited is content, which a stream has none of.
+        let streams = options.bwlimit.is_none() && slot.has_streams(&self.route).map_err(lost)?;
+        match streams {
+            true => self.route.stream = Some(if up { Direction::Up } else { Direction::Down }),
+            false => slot.prepare(&self.route, fleet::first_channels(options.lanes)),
+        }
+        self.rtt = slot.round_trip().unwrap_or_default();
+        Ok(())
     }
 
     /// What is where: one round trip for the target, one for each source.

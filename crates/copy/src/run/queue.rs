@@ -12,6 +12,7 @@
 use super::job::{Job, Share};
 use super::meta::{Identity, Meta};
 use super::ranges::Ranges;
+use super::walk::Root;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,6 +39,15 @@ pub(super) struct Entry {
     pub(super) unsummed: bool,
     /// What a lane that broke has left of it.
     pub(super) left: Option<Box<Left>>,
+}
+
+impl Entry {
+    /// Of no file (`-t`).
+    pub(super) fn made_up(root: Root) -> Self {
+        let Root { from, to, meta } = root;
+        let (fresh, reread, differs, unsummed) = (true, false, false, false);
+        Self { from, to, meta, fresh, reread, differs, unsummed, left: None }
+    }
 }
 
 /// What a lane that broke has left of a file.

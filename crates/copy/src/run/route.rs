@@ -4,7 +4,7 @@
 use super::lane::Ends;
 use super::local::Below;
 use super::side::{Fault, Side, There};
-use crate::report::{Failure, What};
+use crate::report::{Failure, Through, What};
 use remote::{Connection, Error, Host};
 use sftp::client::{Client, Event};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,6 +33,13 @@ impl End {
     }
 }
 
+/// Which way made-up data goes to a host that takes and gives it by itself (`-t`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Up,
+    Down,
+}
+
 /// From where to where.
 pub(super) struct Route {
     pub(super) source: End,
@@ -40,6 +47,8 @@ pub(super) struct Route {
     /// Both are the same host.
     pub(super) within: bool,
     pub(super) fsync: bool,
+    /// Lanes are streams, not SFTP.
+    pub(super) stream: Option<Direction>,
     /// Connections that were made.
     pub(super) connections: AtomicU32,
 }
@@ -86,6 +95,53 @@ impl Slot {
         let (source, target) =
             (route.side(&route.source, source)?, route.side(&route.target, target)?);
         Ok(Ends::new(source, target, (tell, events), route.within))
+    }
+
+    /// Whether the route's one host is ours and takes and gives made-up data by itself.
+    pub(super) fn has_streams(&self, route: &Route) -> Result<bool, Trouble> {
+        let Some((host, held)) = self.far(route) else { return Ok(false) };
+        let connection = route.connection(host, held, None)?;
+        connection.has_streams().map_err(|error| trouble(&error))
+    }
+
+    /// One more stream. `take` is asked for bytes that are to leave, or told of bytes that came,
+    /// and answers how many of them count.
+    pub(super) fn stream(
+        &self,
+        route: &Route,
+        direction: Direction,
+        take: impl FnMut(usize) -> usize + Send + Clone + 'static,
+    ) -> Result<remote::Stream, Trouble> {
+        let gone = || Trouble::Never("there is no host".to_owned());
+        let (host, held) = self.far(route).ok_or_else(gone)?;
+        let open = |connection: &Connection| {
+            let mut take = take.clone();
+            match direction {
+                Direction::Up => connection.feed(Box::new(take)),
+                Direction::Down => connection.drain(Box::new(move |came| take(came) == came)),
+            }
+        };
+        let old = lock(held).clone();
+        let first = old.as_ref().map(|connection| open(connection));
+        match first {
+            Some(Ok(stream)) => return Ok(stream),
+            Some(Err(error @ (Error::Full(_) | Error::Refused { .. }))) => {
+                return Err(trouble(&error));
+            }
+            // It broke: a new one.
+            Some(Err(_)) | None => {}
+        }
+        let connection = route.connection(host, held, old.as_ref())?;
+        open(&connection).map_err(|error| trouble(&error))
+    }
+
+    /// The one host of a test, and its connection here.
+    fn far<'a>(
+        &'a self,
+        route: &'a Route,
+    ) -> Option<(&'a Host, &'a Mutex<Option<Arc<Connection>>>)> {
+        let source = route.source.host().map(|host| (host, &self.source));
+        source.or_else(|| Some((route.target.host()?, &self.target)))
     }
 
     /// The longest round trip of its connections, as far as that is known.
@@ -154,6 +210,16 @@ impl Route {
         Ok(Arc::clone(held.insert(Arc::new(connection))))
     }
 
+    /// What takes or gives the data of a test.
+    pub(super) fn through(&self) -> Through {
+        match (self.stream, &self.source) {
+            (Some(Direction::Up), _) => Through::Discard,
+            (Some(Direction::Down), _) => Through::Zeros,
+            (None, End::Nowhere) => Through::Null,
+            (None, _) => Through::Zero,
+        }
+    }
+
     /// The same channels for this route, whose target is another directory than when they were
     /// opened.
     pub(super) fn aim(&self, ends: Ends) -> Result<Ends, Trouble> {
@@ -187,7 +253,9 @@ fn trouble(error: &Error) -> Trouble {
     match error {
         Error::Full(_) => Trouble::Full,
         Error::Lost(_) => Trouble::Later(text),
-        Error::Login(login::Error::Connect { .. }) => Trouble::Later(text),
+        Error::Login(login::Error::Connect { .. } | login::Error::Late { .. }) => {
+            Trouble::Later(text)
+        }
         Error::Login(login::Error::Engine { why, .. })
             if !matches!(why, engine::Error::Protocol(_) | engine::Error::Crypt(_)) =>
         {

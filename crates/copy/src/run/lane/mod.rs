@@ -310,6 +310,10 @@ impl<'a> Lane<'a> {
     /// Works until there is nothing left, or the channel breaks.
     pub(super) fn work(mut self) -> End {
         loop {
+            if self.copying.is_late() {
+                self.copying.queue.stop();
+                return End::Over;
+            }
             if let Some(fault) = self.lost.take() {
                 self.give_everything_back();
                 self.copying.sync(&mut self.ends.target);

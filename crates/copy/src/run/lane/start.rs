@@ -260,7 +260,7 @@ impl Lane<'_> {
         let Some(file) = self.files.get(&id) else { return };
         let Stage::New(entry) = &file.stage else { return };
         let left = self.left(file).filter(|_| !file.cleared).unwrap_or_default();
-        let size = self.copying.options.test.unwrap_or(entry.meta.size);
+        let size = entry.meta.size;
         let all = Ranges::of(0..size);
         // Of a file that is compared, holes count too: they may be none at the other end.
         let data = file.data.clone().filter(|_| !file.compare).unwrap_or_else(|| all.clone());
