@@ -5,7 +5,9 @@
 
 mod common;
 
-use common::{Lab, here, host, noise, options, ours, parts, plant, stock, there, tree};
+use common::{
+    Lab, here, host, noise, options, ours, ours_with_a_fuse, parts, plant, stock, there, tree,
+};
 use copy::options::{Host, Lanes, Options};
 use copy::report::What;
 use copy::{Event, Observer};
@@ -70,6 +72,31 @@ fn r4_a_server_that_never_comes_back_is_an_error_of_the_host() {
     let report = lab.copy(&options(here(&lab.path("source")), there(&gone, &lab.path("target"))));
     assert_eq!(report.exit_code(), 255, "{report:?}");
     assert!(matches!(&report.failures[0].what, What::Host(name) if name == "peer"));
+}
+
+/// Small files that are in place are asked once more what they became, for the journal. A lane that
+/// breaks just then has nothing to give back of them: counted twice, they would end the copy before
+/// other files are there.
+#[test]
+fn r6_a_batch_that_is_in_place_when_its_lane_breaks_is_counted_once() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("source")).unwrap();
+    for number in 0..40 {
+        fs::write(lab.path(&format!("source/{number}")), noise(number, 100)).unwrap();
+    }
+    fs::write(lab.path("source/large"), noise(41, 32 << 20)).unwrap();
+    // The second death meets what was given back after the first one.
+    fs::write(lab.path("fuse"), "xx").unwrap();
+    let target = there(&ours_with_a_fuse(&lab.path("fuse")), &lab.path("target"));
+    let options = Options { lanes: lanes(1), ..options(here(&lab.path("source")), target) };
+    let notes = common::Notes::default();
+    let report = lab.watch(&options, &notes);
+    assert_eq!((report.exit_code(), &report.failures), (0, &Vec::new()));
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    assert!(report.retries > 0, "{report:?}");
+    let notes = notes.0.lock().unwrap();
+    let finished = notes.iter().filter(|note| note.starts_with("Finished")).count();
+    assert_eq!((report.copied, finished), (41, 41), "{report:?}");
 }
 
 /// Ends the process, as `kill -9` would, after so many bytes.

@@ -61,9 +61,19 @@ pub(crate) fn stock() -> Arc<Host> {
 
 /// The server of `examples/ours.rs`, which cargo builds for tests.
 pub(crate) fn ours(args: &[&str]) -> Arc<Host> {
+    host(&our_program(), args)
+}
+
+/// The same, which dies when it is asked for `get-files@longhaul`: once for each byte of `fuse`.
+pub(crate) fn ours_with_a_fuse(fuse: &Path) -> Arc<Host> {
+    let fuse = format!("LHSCP_TEST_FUSE={}", fuse.display());
+    host("/usr/bin/env", &[&fuse, &our_program()])
+}
+
+fn our_program() -> String {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/ours");
-    host(program.to_str().unwrap(), args)
+    program.to_str().unwrap().to_owned()
 }
 
 pub(crate) fn there(host: &Arc<Host>, path: &Path) -> Place {
