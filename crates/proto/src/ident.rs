@@ -22,6 +22,12 @@ impl Ident {
         Self(concat!("SSH-2.0-longhaul_", env!("CARGO_PKG_VERSION")).to_owned())
     }
 
+    /// Ours, to be taken for OpenSSH's by whoever looks at how it begins: some clients do more, and
+    /// do it OpenSSH's way, with servers of that name only. [`crate::Peer`] knows us by the rest.
+    pub fn ours_as_openssh() -> Self {
+        Self(concat!("SSH-2.0-OpenSSH_9.2 longhaul_", env!("CARGO_PKG_VERSION")).to_owned())
+    }
+
     /// Checks one line without its end, as sent by a `sender`.
     pub fn parse(sender: Role, line: &[u8]) -> Result<Self, Misbehaved> {
         let printable = line.iter().all(|b| b.is_ascii_graphic() || *b == b' ');

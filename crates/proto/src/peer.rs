@@ -17,11 +17,14 @@ pub enum Product {
     Other,
 }
 
+/// How our own software version begins.
+const OURS: &str = "longhaul_";
+
 /// Software version prefixes, longest first.
 const PRODUCTS: &[(&str, Product)] = &[
     ("OpenSSH_for_Windows_", Product::OpenSsh),
     ("OpenSSH_", Product::OpenSsh),
-    ("longhaul_", Product::Longhaul),
+    (OURS, Product::Longhaul),
     ("dropbear_", Product::Dropbear),
     ("PuTTY_Release_", Product::Putty),
     ("PuTTY_", Product::Putty),
@@ -40,6 +43,9 @@ impl Peer {
     /// Reads the software version.
     pub fn new(ident: Ident) -> Self {
         let software = ident.software();
+        // One of us may have a comment of that name behind OpenSSH's.
+        let ours = software.split(' ').find(|word| word.starts_with(OURS));
+        let software = ours.unwrap_or(software);
         let known = PRODUCTS.iter().find_map(|(prefix, product)| {
             software.strip_prefix(prefix).map(|version| (*product, parse_version(version)))
         });
@@ -122,6 +128,9 @@ mod tests {
         assert_eq!(peer("SSH-2.0-OpenSSH_9.9p2_hpn18.8.0").max_data(), Some(32 << 10));
         assert!(!peer("SSH-2.0-OpenSSH_9.9p2").is_hpn());
         assert!(Peer::new(Ident::ours()).is_longhaul());
+        let masked = Peer::new(Ident::ours_as_openssh());
+        assert!(masked.is_longhaul() && !masked.is_openssh_from(0, 0) && !masked.is_hpn());
+        assert_eq!(masked.max_window(), None);
         assert_eq!(peer("SSH-2.0-dropbear_2022.83").product(), Product::Dropbear);
         assert_eq!(peer("SSH-2.0-PuTTY_Release_0.78").product(), Product::Putty);
         assert_eq!(peer("SSH-2.0-Go").product(), Product::Other);

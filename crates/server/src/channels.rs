@@ -29,7 +29,8 @@ pub(crate) struct Served {
     /// Of the key whose signature completed the login (A4).
     pub(crate) options: Options,
     pub(crate) log: Arc<Log>,
-    /// What the client says it is: the software version of its identification.
+    /// What the client says it is, if it has ways of its own with us: the software version of its
+    /// identification.
     pub(crate) software: String,
     /// The peer knows `eow@openssh.com`.
     pub(crate) knows_eow: bool,

@@ -222,7 +222,10 @@ impl Visit {
         let keys = HostKeys::find(&self.config.host_keys(), |why| {
             self.log.debug(format_args!("{why}"));
         });
-        let ours = Ident::ours();
+        let ours = match self.config.identify_as_openssh {
+            true => Ident::ours_as_openssh(),
+            false => Ident::ours(),
+        };
         link.raw(&ours.to_wire());
         let kex = setup::kex_config(&self.config);
         let mut transport = Transport::server(ours, kex, Arc::new(keys));
@@ -283,6 +286,8 @@ impl Visit {
         let (rule, knows_eow) = self.peer_limits(authenticated.transport());
         let sessions = usize::try_from(self.config.max_sessions).unwrap_or(usize::MAX);
         let peer = authenticated.transport().peer();
+        // Who takes us for OpenSSH keeps to OpenSSH's ways.
+        let peer = peer.filter(|_| !self.config.identify_as_openssh);
         let software = peer.map_or_else(String::new, |peer| peer.ident().software().to_owned());
         let limits = Limits::server(sessions).answering(requests::NAMES);
         let connection = self.with_policy(Connection::new(authenticated, limits));

@@ -134,6 +134,7 @@ mod tests {
             "PermitUserEnvironment=A*,B",
             "MaxWindow=4M",
             "TestSubsystems=yes",
+            "IdentifyAsOpenSSH=yes",
             "CongestionControl=cubic",
             "LogLevel=DEBUG2",
             "ForceCommand=echo \"a  b\" # c",

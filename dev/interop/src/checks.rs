@@ -167,6 +167,29 @@ pub fn consumer_gone(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
+/// The same, with the client's standard input open as at a terminal; and nothing is left running.
+pub fn consumer_gone_and_command(pair: &Pair) -> Result<()> {
+    let pid = pair.lab.path("pid");
+    let remote = format!("echo $$ >{}; exec yes", pid.display());
+    let mut command = pair.command(&remote)?;
+    let (mut reader, writer) = std::io::pipe()?;
+    command.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    drop(command); // holds the pipe's writing end too
+    reader.read_exact(&mut [0; 2])?;
+    drop(reader);
+    let stdin = child.stdin.take();
+    crate::run::wait(&mut child, SHORT)?;
+    drop(stdin);
+    let process = Path::new("/proc").join(std::fs::read_to_string(&pid)?.trim());
+    let deadline = Instant::now() + SHORT;
+    while process.exists() {
+        ensure!(Instant::now() < deadline, "the command goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
 /// A command line longer than a packet of 32 KiB.
 pub fn long_command(pair: &Pair) -> Result<()> {
     let word = "x".repeat(100_000);

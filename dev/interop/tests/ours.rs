@@ -70,6 +70,22 @@ fn lhssh_ends_when_nobody_reads_its_output_any_more() {
     }
 }
 
+/// The same with stock ssh, which tells only servers of OpenSSH's name. Effect of IdentifyAsOpenSSH
+/// (D6), together with the check in `sftp_peers`.
+#[test]
+fn openssh_ends_when_nobody_reads_its_output_if_it_takes_lhsshd_for_openssh() {
+    let named = ["IdentifyAsOpenSSH yes"];
+    for (client, config) in [
+        (Client::OpenSsh, &named[..]),
+        (Client::Ours, &named),
+        // Ends by itself, and the command by the end of the connection.
+        (Client::Plink, &[]),
+    ] {
+        let Some(pair) = Pair::with(client, Kind::Ours, &[], config) else { continue };
+        pair.must(checks::consumer_gone_and_command);
+    }
+}
+
 /// `environment=` of authorized_keys, and a value longer than most buffers.
 #[test]
 fn an_environment_from_authorized_keys_reaches_the_command() {

@@ -46,13 +46,19 @@ const OUR_SERVERS: [(Kind, Behind); 3] =
 
 impl Host {
     fn start(kind: Kind, behind: Behind) -> Result<Self> {
+        Self::with(kind, behind, &[])
+    }
+
+    /// The same with more lines for its configuration.
+    fn with(kind: Kind, behind: Behind, config: &[&str]) -> Result<Self> {
         let lab = Lab::new()?;
         let subsystem = match behind {
             Behind::Ours => lab::program("lhsftp-server")?.display().to_string(),
             Behind::Internal => "internal-sftp".to_owned(),
             Behind::OpenSsh | Behind::Library => STOCK_SERVER.to_owned(),
         };
-        let server = Server::start(&lab, kind, &[&format!("Subsystem sftp {subsystem}")])?;
+        let subsystem = format!("Subsystem sftp {subsystem}");
+        let server = Server::start(&lab, kind, &[&[subsystem.as_str()], config].concat())?;
         let host = Self { lab, server, what: format!("{kind:?} with {behind:?}") };
         fs::write(host.config(), host.config_text())?;
         plant(&host.local())?;
@@ -291,18 +297,33 @@ fn paramiko() -> Result<()> {
     python("paramiko_sftp.py")
 }
 
+/// Effect of IdentifyAsOpenSSH (D6): AsyncSSH sends SYMLINK in OpenSSH's order then.
+#[test]
+fn asyncssh_that_takes_lhsshd_for_openssh() -> Result<()> {
+    if !Kind::Asyncssh.available() {
+        return Ok(());
+    }
+    for behind in [Behind::Ours, Behind::Internal] {
+        run_python(
+            &Host::with(Kind::Ours, behind, &["IdentifyAsOpenSSH yes"])?,
+            "asyncssh_sftp.py",
+        )?;
+    }
+    Ok(())
+}
+
 fn python(script: &str) -> Result<()> {
     if !Kind::Asyncssh.available() {
         return Ok(());
     }
+    with_our_servers(&[], |host| run_python(host, script))
+}
+
+fn run_python(host: &Host, script: &str) -> Result<()> {
     let python = need::python().display().to_string();
     let script = need::root().join("dev/interop/peers").join(script).display().to_string();
-    with_our_servers(&[], |host| {
-        host.must(&[
-            &python, &script, "{port}", "{key}", "{known}", "{user}", "{local}", "{remote}",
-        ])
+    host.must(&[&python, &script, "{port}", "{key}", "{known}", "{user}", "{local}", "{remote}"])
         .map(drop)
-    })
 }
 
 /// Servers that our client is put to.

@@ -105,6 +105,8 @@ pub struct Server {
     pub none_mac_enabled: bool,
     /// TestSubsystems.
     pub test_subsystems: bool,
+    /// IdentifyAsOpenSSH.
+    pub identify_as_openssh: bool,
     ports: Lines<u16>,
     listen_addresses: ListenAddresses,
     host_keys: Lines<String>,
@@ -273,6 +275,7 @@ impl Server {
             none_enabled: false,
             none_mac_enabled: false,
             test_subsystems: false,
+            identify_as_openssh: false,
             ports: Lines::of([22]),
             listen_addresses: ListenAddresses::default(),
             host_keys: Lines::of(

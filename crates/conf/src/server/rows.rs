@@ -120,6 +120,8 @@ static ROWS: &[Row<Server>] = &[
         "Whether they may have it unauthenticated, too; only with NoneEnabled."),
     Row::new("TestSubsystems", |s| &mut s.test_subsystems,
         "The subsystems `discard@longhaul` and `zeros@longhaul`, for measuring."),
+    Row::new("IdentifyAsOpenSSH", |s| &mut s.identify_as_openssh,
+        "Put OpenSSH's name in front of ours in the identification: ssh(1) tells only servers of that name that nobody reads a command's output any more (`head -1` behind it)."),
     Row::new("TransferLog", |s| &mut s.transfer_log,
         "File that gets a line of JSON at the end of each session: who, what, how fast, why it ended."),
 ];

@@ -72,6 +72,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("ForceCommand none", "forcecommand", "none"),
     ("ForceCommand internal-sftp -R\nForceCommand x", "forcecommand", "internal-sftp -R"),
     ("TestSubsystems yes", "testsubsystems", "yes"),
+    ("IdentifyAsOpenSSH yes", "identifyasopenssh", "yes"),
     ("MaxSockBuf 128M", "maxsockbuf", "134217728"),
     ("NoneEnabled yes\nNoneMacEnabled yes", "noneenabled", "yes"),
     ("CryptoWorkers auto", "cryptoworkers", "auto"),
@@ -359,7 +360,8 @@ fn openssh(text: &str, more: &[&str]) -> Option<std::process::Output> {
 
 #[test]
 fn sshd_itself_understands_the_same_files_in_the_same_way() {
-    let ours = ["TestSubsystems", "MaxSockBuf", "CryptoWorkers", "NoneEnabled"];
+    let ours =
+        ["TestSubsystems", "IdentifyAsOpenSSH", "MaxSockBuf", "CryptoWorkers", "NoneEnabled"];
     let mut compared = 0;
     for (text, keyword, want) in CASES {
         if ours.iter().any(|word| text.contains(word)) {
