@@ -302,6 +302,14 @@ impl Session {
         self.call(|connection, out| connection.open_session(rule.initial(), MAX_DATA, out))
     }
 
+    /// Asks the peer for a connection to `host` and `port`, as it reaches them; answered in the same
+    /// way.
+    pub fn open_direct_tcpip(&self, rule: Rule, host: &str, port: u16) -> Result<LocalId, Error> {
+        self.call(|connection, out| {
+            connection.open_direct_tcpip(host, port, rule.initial(), MAX_DATA, out)
+        })
+    }
+
     /// From now on the receiving thread keeps this channel's window; what is left of it.
     pub(crate) fn route(&self, id: LocalId) -> u32 {
         self.0.connection.lock().route(id).unwrap_or(0)

@@ -115,9 +115,12 @@ impl Channels {
         self.check_request(name).is_ok()
     }
 
-    /// Whether we may open one more channel.
-    pub(super) fn may_open(&self) -> bool {
-        !self.restraint.bound || self.next == 0
+    /// A channel of our own; false if it may not be. Anything but a command's is too much.
+    pub(super) fn may_open(&mut self, kind: &str) -> bool {
+        match kind {
+            "session" => !self.restraint.bound || self.next == 0,
+            _ => self.restraint.spoil("we asked for a forward").is_ok(),
+        }
     }
 
     /// A global request, by its name.

@@ -29,6 +29,7 @@ mod tests;
 pub use clear::NONE_SWITCH;
 pub use half::{Half, Step};
 pub use msg::OpenReason;
+pub(crate) use msg::Purpose;
 pub use request::{Request, TermSize};
 
 use crate::{Error, Misbehaved, Role};

@@ -16,6 +16,50 @@ pub enum OpenReason {
     ResourceShortage = 4,
 }
 
+/// What a channel of ours is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose<'a> {
+    /// A program at the other end (RFC 4254 section 6.1).
+    Session,
+    /// A TCP connection that the other end makes (RFC 4254 section 7.2).
+    DirectTcpip {
+        /// Where to, as the other end resolves it.
+        host: &'a str,
+        port: u16,
+    },
+}
+
+/// Who asks for a TCP connection: the user of this program, whom no address on the way describes.
+const ORIGINATOR: (&str, u32) = ("127.0.0.1", 0);
+
+impl Purpose<'_> {
+    /// The channel type.
+    pub(super) const fn kind(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::DirectTcpip { .. } => "direct-tcpip",
+        }
+    }
+
+    /// What follows the head of CHANNEL_OPEN.
+    fn details(self) -> Vec<u8> {
+        match self {
+            Self::Session => Vec::new(),
+            Self::DirectTcpip { host, port } => {
+                let (address, from) = ORIGINATOR;
+                Writer::new().string(host).u32(port.into()).string(address).u32(from).take()
+            }
+        }
+    }
+
+    /// CHANNEL_OPEN.
+    pub(super) fn open(self, sender: u32, window: u32, max_packet: u32) -> Vec<u8> {
+        let mut message = Open { kind: self.kind(), sender, window, max_packet }.write();
+        message.extend(self.details());
+        message
+    }
+}
+
 /// CHANNEL_OPEN.
 pub(super) struct Open<'a> {
     pub(super) kind: &'a str,

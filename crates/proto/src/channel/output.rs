@@ -2,24 +2,25 @@
 //! own CLOSE, does nothing: the peer may have been faster.
 
 use super::msg::{self as m, OpenReason};
-use super::{Channel, Channels, LocalId, Owed, Request, Stage, Step};
+use super::{Channel, Channels, LocalId, Owed, Purpose, Request, Stage, Step};
 use crate::draft::Draft;
 use wire::msg;
 
 impl Channels {
-    /// Asks for a session; `None` when there are too many channels.
-    pub(crate) fn open_session(
+    /// Asks for a channel; `None` when there are too many, or when it may not be (N3).
+    pub(crate) fn ask_for(
         &mut self,
+        purpose: Purpose<'_>,
         window: u32,
         max_packet: u32,
         draft: &mut Draft,
     ) -> Option<LocalId> {
         #[cfg(feature = "none")]
-        if !self.may_open() {
+        if !self.may_open(purpose.kind()) {
             return None;
         }
         let id = self.enter(Channel::new(Stage::Opening, 0, window))?;
-        draft.send(m::Open { kind: "session", sender: id.0, window, max_packet }.write());
+        draft.send(purpose.open(id.0, window, max_packet));
         Some(id)
     }
 

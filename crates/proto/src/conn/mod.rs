@@ -14,7 +14,7 @@ mod tests;
 pub use none::NoSwitch;
 
 use crate::auth::Authenticated;
-use crate::channel::{Channels, Half, Limits, LocalId, OpenReason, Request};
+use crate::channel::{Channels, Half, Limits, LocalId, OpenReason, Purpose, Request};
 use crate::draft::Draft;
 use crate::{Error, Handled, Outbox, Transport};
 use wire::msg::Disconnect;
@@ -75,7 +75,31 @@ impl Connection {
         max_packet: u32,
         out: &mut Outbox,
     ) -> Result<LocalId, Error> {
-        let id = self.channels.open_session(window, max_packet, &mut self.draft);
+        self.ask_for(Purpose::Session, window, max_packet, out)
+    }
+
+    /// Asks the peer to connect to `host`, as it resolves it, and to pass on the data of the
+    /// channel; answered as [`Connection::open_session`]. It goes with no switch to clear text
+    /// (N3).
+    pub fn open_direct_tcpip(
+        &mut self,
+        host: &str,
+        port: u16,
+        window: u32,
+        max_packet: u32,
+        out: &mut Outbox,
+    ) -> Result<LocalId, Error> {
+        self.ask_for(Purpose::DirectTcpip { host, port }, window, max_packet, out)
+    }
+
+    fn ask_for(
+        &mut self,
+        purpose: Purpose<'_>,
+        window: u32,
+        max_packet: u32,
+        out: &mut Outbox,
+    ) -> Result<LocalId, Error> {
+        let id = self.channels.ask_for(purpose, window, max_packet, &mut self.draft);
         self.leave(out)?;
         id.ok_or_else(|| Error::Local("too many channels on one connection".to_owned()))
     }

@@ -209,6 +209,10 @@ fn global_request(name: &str) -> Vec<u8> {
     Writer::message(msg::GLOBAL_REQUEST).string(name).bool(false).take()
 }
 
+fn direct_tcpip(c: &mut Connection, out: &mut Outbox) -> Result<LocalId, Error> {
+    c.open_direct_tcpip("inside", 22, 1 << 20, 1 << 15, out)
+}
+
 fn open(kind: &str) -> Vec<u8> {
     Writer::message(msg::CHANNEL_OPEN).string(kind).u32(7).u32(1 << 20).u32(1 << 15).take()
 }
@@ -326,9 +330,10 @@ fn pty() -> Request {
 
 #[test]
 fn n3_a_terminal_or_a_second_channel_before_refuses_the_switch_on_either_side() {
-    let spoil: [fn(&mut Both); 3] = [
+    let spoil: [fn(&mut Both); 4] = [
         |both| both.client.call(|c, out| c.request(LocalId(0), &pty(), false, out)).unwrap(),
         |both| both.client.call(|c, out| c.open_session(1, 1, out)).map(drop).unwrap(),
+        |both| both.client.call(direct_tcpip).map(drop).unwrap(),
         |both| {
             both.client.call(|c, out| c.request(LocalId(0), &Request::Shell, false, out)).unwrap()
         },
@@ -375,11 +380,22 @@ fn n3_afterwards_whatever_is_more_than_the_command_ends_the_connection() {
     }
 }
 
+/// Also where it is the only channel.
+#[test]
+fn n3_who_forwards_does_not_switch() {
+    let mut both = Both::logged_in(LONGHAUL, LONGHAUL, quick(), quick());
+    both.permit(true);
+    both.client.call(direct_tcpip).unwrap();
+    assert_eq!(both.switch(true), Err(NoSwitch::NotQuiet));
+    assert!(!both.server.c.transport().is_closed());
+}
+
 /// The client's side holds itself to it, too; a mux master's next session among it.
 #[test]
 fn n3_our_own_side_asks_for_nothing_more() {
     let mut both = Both::switched(false);
     assert!(both.client.call(|c, out| c.open_session(1, 1, out)).is_err());
+    assert!(both.client.call(direct_tcpip).is_err());
     for request in [pty(), Request::Shell] {
         both.client.call(|c, out| c.request(LocalId(0), &request, false, out)).unwrap();
     }

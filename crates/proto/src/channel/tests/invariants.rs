@@ -53,7 +53,7 @@ fn c2_a_maximum_packet_of_zero_is_rejected() {
     assert_eq!(s.sent_numbers(), [msg::CHANNEL_OPEN_FAILURE]);
     assert_eq!(s.channels.len(), 0);
     let mut c = Side::client();
-    let id = c.channels.open_session(WINDOW, PACKET, &mut c.draft).unwrap();
+    let id = c.channels.ask_for(Purpose::Session, WINDOW, PACKET, &mut c.draft).unwrap();
     assert!(c.gets(&confirmation(id, 0)).is_err());
 }
 
@@ -66,7 +66,7 @@ fn c3_nothing_is_delivered_to_unknown_or_half_open_channels() {
     s.gets(&open("session", 1, WINDOW, PACKET)).unwrap();
     assert!(s.gets(&data(LocalId(0), b"")).is_err(), "the server has not accepted");
     let mut c = Side::client();
-    let id = c.channels.open_session(WINDOW, PACKET, &mut c.draft).unwrap();
+    let id = c.channels.ask_for(Purpose::Session, WINDOW, PACKET, &mut c.draft).unwrap();
     assert!(c.gets(&data(id, b"x")).is_err(), "the peer has not confirmed");
 }
 

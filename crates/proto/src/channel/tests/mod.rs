@@ -4,7 +4,7 @@ mod invariants;
 mod random;
 mod table;
 
-use super::{Channels, Grant, Limits, LocalId, OpenReason, Request};
+use super::{Channels, Grant, Limits, LocalId, OpenReason, Purpose, Request};
 use crate::draft::Draft;
 use crate::{Error, Event, Role};
 use wire::{Writer, msg};
@@ -58,7 +58,7 @@ impl Side {
 
     /// A client with one open session, whose remote number is 70.
     fn with_opened(mut self) -> (Self, LocalId) {
-        let id = self.channels.open_session(WINDOW, PACKET, &mut self.draft).unwrap();
+        let id = self.channels.ask_for(Purpose::Session, WINDOW, PACKET, &mut self.draft).unwrap();
         self.gets(&confirmation(id, PACKET)).unwrap();
         self.sent();
         (self, id)
@@ -105,7 +105,7 @@ fn settle(a: &mut Side, b: &mut Side) -> (Vec<Event>, Vec<Event>) {
 #[test]
 fn a_session_runs_from_open_to_close_and_leaves_nothing() {
     let (mut c, mut s) = (Side::client(), Side::server());
-    let id = c.channels.open_session(WINDOW, PACKET, &mut c.draft).unwrap();
+    let id = c.channels.ask_for(Purpose::Session, WINDOW, PACKET, &mut c.draft).unwrap();
     let (_, events) = settle(&mut c, &mut s);
     let grant = Grant { remote: id.0, max_packet: PACKET, window: WINDOW };
     let peer = LocalId(0);
@@ -139,10 +139,25 @@ fn a_session_runs_from_open_to_close_and_leaves_nothing() {
     assert_eq!((c.channels.len(), s.channels.len()), (0, 0));
 }
 
+/// RFC 4254 section 7.2, byte by byte; refused by a server that offers sessions alone.
+#[test]
+fn a_forward_names_where_to_and_from_where() {
+    let (mut c, mut s) = (Side::client(), Side::server());
+    let purpose = Purpose::DirectTcpip { host: "inside", port: 22 };
+    let id = c.channels.ask_for(purpose, WINDOW, PACKET, &mut c.draft).unwrap();
+    let mut expected = Writer::message(msg::CHANNEL_OPEN);
+    expected.string("direct-tcpip").u32(id.0).u32(WINDOW).u32(PACKET);
+    expected.string("inside").u32(22).string("127.0.0.1").u32(0);
+    assert_eq!(c.draft.messages, [expected.finish()]);
+    let (events, _) = settle(&mut c, &mut s);
+    assert!(matches!(events[..], [Event::OpenFailed { reason: 3, .. }]), "{events:?}");
+    assert_eq!((c.channels.len(), s.channels.len()), (0, 0));
+}
+
 #[test]
 fn a_rejected_channel_leaves_nothing() {
     let (mut c, mut s) = (Side::client(), Side::server());
-    let id = c.channels.open_session(WINDOW, PACKET, &mut c.draft).unwrap();
+    let id = c.channels.ask_for(Purpose::Session, WINDOW, PACKET, &mut c.draft).unwrap();
     settle(&mut c, &mut s);
     let reason = OpenReason::AdministrativelyProhibited;
     s.channels.reject(LocalId(0), reason, "no", &mut s.draft);
