@@ -3,7 +3,7 @@
 
 use conf::flags::Action::{Fixed, Keyword, Nothing, Own, Refuse};
 use conf::flags::{self, Flag, Given, Refused, text};
-use conf::{Destination, Setting, Supported, client::Files};
+use conf::{Destination, Endpoint, Setting, Supported, client::Files};
 use crypt::cipher::Cipher;
 use lexopt::{Arg, Parser};
 use std::ffi::{OsStr, OsString};
@@ -35,7 +35,7 @@ const FLAGS: &[Flag] = &[
     Flag::plain('g', Fixed("GatewayPorts", "yes"), ""),
     Flag::with('I', "pkcs11", Keyword("PKCS11Provider"), ""),
     Flag::with('i', "identity_file", Keyword("IdentityFile"), "private key to log in with"),
-    Flag::with('J', "destination", Keyword("ProxyJump"), ""),
+    Flag::with('J', "destination", Own, "go through these hosts: [user@]host[:port],..."),
     Flag::plain('K', Fixed("GSSAPIAuthentication", "yes"), ""),
     Flag::plain('k', Nothing, ""),
     Flag::with('L', "address", Keyword("LocalForward"), ""),
@@ -57,7 +57,7 @@ const FLAGS: &[Flag] = &[
     Flag::plain('t', Fixed("RequestTTY", "yes"), ""),
     Flag::plain('V', Own, "print the version, and stop"),
     Flag::plain('v', Own, "say more; again for more still"),
-    Flag::with('W', "host:port", Refuse("nothing is forwarded"), ""),
+    Flag::with('W', "host:port", Own, "run nothing: standard input and output go to this port"),
     Flag::with('w', "tunnel", Keyword("Tunnel"), ""),
     Flag::plain('X', Fixed("ForwardX11", "yes"), ""),
     Flag::plain('x', Nothing, ""),
@@ -110,6 +110,8 @@ pub(crate) struct Args {
     pub(crate) files: Files,
     /// `-E`.
     pub(crate) log_file: Option<PathBuf>,
+    /// `-W`: standard input and output go there.
+    pub(crate) forward: Option<Endpoint>,
     /// `-G`.
     pub(crate) print_config: bool,
     /// `--explain`: measure each way for so long, and say what limits.
@@ -161,6 +163,7 @@ struct Line {
     settings: Vec<Setting>,
     files: Files,
     log_file: Option<PathBuf>,
+    forward: Option<Endpoint>,
     print_config: bool,
     explain: Option<Duration>,
     quiet: bool,
@@ -182,14 +185,42 @@ impl Line {
             'E' => self.log_file = Some(PathBuf::from(value)),
             'F' => self.files = Files::from_option(Path::new(value)),
             'G' => self.print_config = true,
+            'J' => self.jump(text(value)?)?,
             'o' => self.settings.push(Setting::option(text(value)?)?),
             'Q' => return Query::parse(text(value)?).map(|query| Some(Invocation::Query(query))),
             'q' => (self.quiet, self.verbose) = (true, 0),
             's' => self.subsystem = true,
             'V' => return Ok(Some(Invocation::Version)),
+            'W' => self.forward(text(value)?)?,
             _ => (self.quiet, self.verbose) = (false, self.verbose.saturating_add(1)),
         }
         Ok(None)
+    }
+
+    /// Once, and not after a ProxyCommand: of several only one could count.
+    fn jump(&mut self, hosts: &str) -> Result<(), Refused> {
+        let given = |keyword: &str| self.settings.iter().any(|setting| setting.is(keyword));
+        let why = match () {
+            () if given("ProxyJump") => "-J may stand once; commas separate several hosts",
+            () if given("ProxyCommand") => "-J does not go with a ProxyCommand",
+            () => {
+                self.settings.push(Setting::given("ProxyJump", hosts));
+                return Ok(());
+            }
+        };
+        Err(Refused::Usage(why.to_owned()))
+    }
+
+    /// The host's own command and forwards are not wanted then (ssh(1)).
+    fn forward(&mut self, to: &str) -> Result<(), Refused> {
+        if self.forward.is_some() {
+            return Err(Refused::Usage("-W may stand once".to_owned()));
+        }
+        self.forward = Some(Endpoint::parse(to)?);
+        let implied =
+            [("ClearAllForwardings", "yes"), ("RemoteCommand", "none"), ("RequestTTY", "no")];
+        self.settings.splice(0..0, implied.map(|(keyword, value)| Setting::given(keyword, value)));
+        Ok(())
     }
 
     fn destination(&mut self, value: &OsStr) -> Result<(), Refused> {
@@ -212,8 +243,13 @@ impl Line {
             (false, 2) => Some("DEBUG2"),
             (false, _) => Some("DEBUG3"),
         };
-        if self.explain.is_some() && self.command.is_some() {
-            return Err(Refused::Usage("--explain runs no command".to_owned()));
+        let alone = [("--explain", self.explain.is_some()), ("-W", self.forward.is_some())];
+        if let Some((option, _)) = alone.iter().find(|(_, given)| *given && self.command.is_some())
+        {
+            return Err(Refused::Usage(format!("{option} runs no command")));
+        }
+        if alone.iter().all(|(_, given)| *given) {
+            return Err(Refused::Usage("--explain does not go with -W".to_owned()));
         }
         // Ahead of -o LogLevel, as in ssh.
         self.settings.splice(0..0, level.map(|level| Setting::given("LogLevel", level)));
@@ -224,6 +260,7 @@ impl Line {
             settings: self.settings,
             files: self.files,
             log_file: self.log_file,
+            forward: self.forward,
             print_config: self.print_config,
             explain: self.explain,
         })))
@@ -354,6 +391,8 @@ mod tests {
             ("-v -q host", "LogLevel=QUIET"),
             ("-oLogLevel=ERROR -v host", "LogLevel=DEBUG1 LogLevel=ERROR"),
             ("-axky host", ""),
+            ("-J a@b:1,c host", "ProxyJump=a@b:1,c"),
+            ("-p 2 -W h:1 host", "ClearAllForwardings=yes RemoteCommand=none RequestTTY=no Port=2"),
         ];
         for (line, want) in cases {
             assert_eq!(settings(&connect(line)), want, "{line}");
@@ -422,7 +461,12 @@ mod tests {
             ("host -p", "lhssh: option requires an argument -- p\nusage:"),
             ("-s host", "lhssh: -s needs the name of a subsystem\nusage:"),
             ("-Q nothing", "lhssh: unsupported query 'nothing'"),
-            ("-W a:1 host", "lhssh: -W is not supported yet: nothing is forwarded\n"),
+            ("-W a host", "lhssh: command line: 'a': no port\n"),
+            ("-W a:1 -W b:2 host", "lhssh: -W may stand once\nusage:"),
+            ("-W a:1 host true", "lhssh: -W runs no command\nusage:"),
+            ("-W a:1 --explain host", "lhssh: --explain does not go with -W\nusage:"),
+            ("-J a -J b host", "lhssh: -J may stand once; commas separate several hosts\nusage:"),
+            ("-oProxyCommand=x -J a host", "lhssh: -J does not go with a ProxyCommand\nusage:"),
             ("-oPort host", ""),
             (
                 "-- -oProxyCommand=x",
@@ -447,7 +491,6 @@ mod tests {
         };
         for line in [
             "-t host",
-            "-J gate host",
             "-N host",
             "-f host",
             "-L 1:a:2 host",

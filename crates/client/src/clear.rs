@@ -19,6 +19,7 @@ pub(crate) enum Purpose {
     Command,
     Shell,
     Explain,
+    Forward,
 }
 
 /// The wish, if there is one that may be granted; a refusal is told.
@@ -37,6 +38,7 @@ fn judge(conf: &Client, purpose: Purpose) -> Option<Result<Wish, &'static str>> 
     conf.none_switch.then_some(match () {
         () if cfg!(not(feature = "none")) => Err("this lhssh was built without it"),
         () if !conf.none_enabled => Err("NoneSwitch needs NoneEnabled=yes on the command line"),
+        () if purpose == Purpose::Forward => Err("it is for commands, not for -W"),
         () if conf.request_tty == RequestTty::No => Err("-T disables it"),
         () if purpose == Purpose::Shell => Err("it is for commands, not for shells"),
         () if purpose == Purpose::Explain => Err("it is for commands, not for --explain"),
@@ -121,6 +123,7 @@ mod tests {
         let both = ["NoneEnabled=yes", "NoneSwitch=yes"];
         assert!(judged(&both, "", Purpose::Shell).unwrap().is_err());
         assert!(judged(&both, "", Purpose::Explain).unwrap().is_err());
+        assert!(judged(&both, "", Purpose::Forward).unwrap().is_err());
         let dash_t = [&both[..], &["RequestTTY=no"]].concat();
         assert!(judged(&dash_t, "", Purpose::Command).unwrap().is_err());
     }

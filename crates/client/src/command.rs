@@ -25,6 +25,16 @@ pub(crate) enum Outcome {
     Failed(Error),
 }
 
+/// What lhssh does on its channel.
+pub(crate) trait Job: Program {
+    /// Nothing will come from the other end any more.
+    fn hears_no_more(&mut self);
+
+    /// How it ended, and whether its output is all there. A status may come before the last of the
+    /// output: the command's pipe, or what it left running, may still hold some.
+    fn outcome(self) -> (Outcome, bool);
+}
+
 /// Pipes as large as an ordinary user may have them: a 64 KiB pipe halves the rate.
 const PIPE: usize = 1 << 20;
 
@@ -44,14 +54,15 @@ pub(crate) struct Command<'a> {
     replies: Replies,
 }
 
-struct Streams {
-    stdin: Fd,
-    stdout: Fd,
+/// Our own standard streams.
+pub(crate) struct Streams {
+    pub(crate) stdin: Fd,
+    pub(crate) stdout: Fd,
     stderr: Fd,
 }
 
 impl Streams {
-    fn open(stdin_null: bool) -> io::Result<Self> {
+    pub(crate) fn open(stdin_null: bool) -> io::Result<Self> {
         let stdin: OwnedFd = if stdin_null {
             File::open("/dev/null")?.into()
         } else {
@@ -92,17 +103,6 @@ impl<'a> Command<'a> {
         })
     }
 
-    /// Nothing will come from the other end any more.
-    pub(crate) fn hears_no_more(&mut self) {
-        self.replies = Replies::default();
-    }
-
-    /// How the command ended, and whether its output is all there. A status may come before the
-    /// last of the output: the command's pipe, or what it left running, may still hold some.
-    pub(crate) fn outcome(self) -> (Outcome, bool) {
-        (self.outcome, self.output_ended)
-    }
-
     /// Requests and the first data leave together: the peer's answer is not waited for.
     fn start(&mut self, port: &mut Port<'_>, id: LocalId) -> Result<(), engine::Error> {
         port.call(|connection, out| {
@@ -137,8 +137,18 @@ impl<'a> Command<'a> {
     }
 }
 
-/// On the source's thread: the command sees the end of its input.
-fn stdin_ended(session: &Session, id: LocalId, end: &SourceEnd) {
+impl Job for Command<'_> {
+    fn hears_no_more(&mut self) {
+        self.replies = Replies::default();
+    }
+
+    fn outcome(self) -> (Outcome, bool) {
+        (self.outcome, self.output_ended)
+    }
+}
+
+/// On the source's thread: the other end sees the end of our input.
+pub(crate) fn stdin_ended(session: &Session, id: LocalId, end: &SourceEnd) {
     if let SourceEnd::Failed(why) = end {
         eprintln!("lhssh: read from standard input: {why}");
     }

@@ -5,6 +5,7 @@
 //! run       configuration, login, session, exit code
 //! clear     the NONE cipher, for who asks for it
 //! command   what happens on the session's channel
+//! forward   the same for a connection that the server makes
 //! report    the connection's figures for the user
 //! explain   measures a path and says what limits it
 //! metrics   the same for files, both ends', as it goes on
@@ -14,6 +15,7 @@ mod args;
 mod clear;
 mod command;
 mod explain;
+mod forward;
 mod metrics;
 mod report;
 mod run;

@@ -2,17 +2,18 @@
 
 use crate::args::Args;
 use crate::clear::{self, Purpose};
-use crate::command::{Command, Outcome};
+use crate::command::{Command, Job, Outcome};
 use crate::explain;
+use crate::forward::Forward;
 use crate::metrics::Metrics;
-use crate::report::{self, Replies};
+use crate::report::{self, Answer, Replies};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use conf::{Client, Level, LogLevel, Supported};
-use login::{Log, Started};
+use login::{Log, LoggedIn, Started};
 use proto::channel::Request;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
 /// Exit code of everything that is not the remote command's own (ssh(1) EXIT STATUS).
@@ -37,8 +38,11 @@ pub(crate) fn run(args: &Args, supported: &Supported) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            let hint = error.downcast_ref::<login::Error>().and_then(login::Error::hint);
-            log.fatal(format_args!("{error:#}"), hint.as_deref());
+            let login = error.downcast_ref::<login::Error>();
+            if !login.is_some_and(login::Error::is_told) {
+                let hint = login.and_then(login::Error::hint);
+                log.fatal(format_args!("{error:#}"), hint.as_deref());
+            }
             ExitCode::from(FAILED)
         }
     }
@@ -66,20 +70,46 @@ fn configure(args: &Args, supported: &Supported) -> Result<Option<(Client, Log)>
 
 fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
     let started = Instant::now();
-    if args.command.is_none() && std::io::stdin().is_terminal() && !conf.stdin_null {
+    let shell = args.command.is_none() && args.forward.is_none();
+    if shell && std::io::stdin().is_terminal() && !conf.stdin_null {
         bail!(
             "a login shell needs a terminal at the other end, which is not supported yet; give a command"
         );
     }
     let logged_in = login::log_in(conf, log)?;
     tell_of_login(&logged_in.authenticated, conf, log);
-    let peer = logged_in.authenticated.transport().peer();
-    let hears_end_of_write = peer.is_some_and(|p| p.is_openssh_from(0, 0) || p.is_longhaul());
     let metrics = Metrics::open(conf)?;
     let (replies, figures) = mpsc::channel();
     let replies = metrics.as_ref().map_or_else(Replies::default, |_| Replies::to(replies));
+    let beside = Beside { conf, log, started, metrics, figures };
+    match &args.forward {
+        Some(to) => {
+            clear::wish(conf, Purpose::Forward, log);
+            let forward = Forward::new(to, conf, replies)?;
+            let begun = logged_in.start(conf, forward)?;
+            begun.session.open_direct_tcpip(begun.rule, &to.host, to.port)?;
+            beside.serve(begun)
+        }
+        None => {
+            let command = command(args, conf, log, &logged_in, replies)?;
+            let begun = logged_in.start(conf, command)?;
+            begun.session.open_session(begun.rule)?;
+            beside.serve(begun)
+        }
+    }
+}
+
+fn command<'a>(
+    args: &Args,
+    conf: &Client,
+    log: &'a Log,
+    logged_in: &LoggedIn,
+    replies: Replies,
+) -> Result<Command<'a>> {
+    let peer = logged_in.authenticated.transport().peer();
+    let hears_end_of_write = peer.is_some_and(|p| p.is_openssh_from(0, 0) || p.is_longhaul());
     let purpose = if args.command.is_some() { Purpose::Command } else { Purpose::Shell };
-    let command = Command::new(
+    Command::new(
         log,
         first_request(args),
         variables(conf),
@@ -87,32 +117,47 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
         hears_end_of_write,
         clear::wish(conf, purpose, log),
         replies,
-    )?;
-    let Started { session, rx, rule, proxy: _proxy } = logged_in.start(conf, command)?;
-    session.open_session(rule)?;
-    let (command, totals, end) = std::thread::scope(|scope| -> Result<_> {
-        let signals = report::on_signal(scope, &session, log, started).context("signals")?;
-        if let Some(metrics) = metrics {
-            let session = &session;
-            scope.spawn(move || metrics.run(session, &figures, log));
+    )
+}
+
+/// What goes on beside the one channel: figures for signals and for files.
+struct Beside<'a> {
+    conf: &'a Client,
+    log: &'a Log,
+    started: Instant,
+    metrics: Option<Metrics>,
+    figures: Receiver<Answer>,
+}
+
+impl Beside<'_> {
+    /// Serves the connection to its end; the exit code.
+    fn serve<J: Job>(self, begun: Started<J>) -> Result<u8> {
+        let Self { conf, log, started, metrics, figures } = self;
+        let Started { session, rx, rule: _, proxy: _proxy } = begun;
+        let (job, totals, end) = std::thread::scope(|scope| -> Result<_> {
+            let signals = report::on_signal(scope, &session, log, started).context("signals")?;
+            if let Some(metrics) = metrics {
+                let session = &session;
+                scope.spawn(move || metrics.run(session, &figures, log));
+            }
+            let (mut job, totals, end) = rx.run();
+            job.hears_no_more();
+            signals.close();
+            Ok((job, totals, end))
+        })?;
+        let sent = session.sent();
+        if log.level() >= LogLevel::Debug1 {
+            report::lines(&session, started)
+                .iter()
+                .for_each(|line| log.debug(1, format_args!("{line}")));
         }
-        let (mut command, totals, end) = rx.run();
-        command.hears_no_more();
-        signals.close();
-        Ok((command, totals, end))
-    })?;
-    let sent = session.sent();
-    if log.level() >= LogLevel::Debug1 {
-        report::lines(&session, started)
-            .iter()
-            .for_each(|line| log.debug(1, format_args!("{line}")));
+        let (outcome, output_ended) = job.outcome();
+        if let Outcome::Killed(signal) = &outcome {
+            log.debug(1, format_args!("the command was killed by signal {signal}"));
+        }
+        let lost = |error| lost(&error, &conf.host_name, sent, totals.received, totals.written);
+        ending(outcome, output_ended, end.map_err(lost))
     }
-    let (outcome, output_ended) = command.outcome();
-    if let Outcome::Killed(signal) = &outcome {
-        log.debug(1, format_args!("the command was killed by signal {signal}"));
-    }
-    let lost = |error| lost(&error, &conf.host_name, sent, totals.received, totals.written);
-    ending(outcome, output_ended, end.map_err(lost))
 }
 
 /// The exit code. A connection that was lost before the end of the output is a failure, even if

@@ -31,7 +31,7 @@ mod value;
 
 pub use algorithms::{AlgorithmList, Kind, Supported};
 pub use choice::{AddressFamily, LogLevel, RequestTty, StrictHostKeyChecking, UserEnvironment};
-pub use client::{Client, Destination};
+pub use client::{Client, Destination, Endpoint, Jump};
 pub use error::Error;
 pub use expand::{Local, check_host, check_user};
 pub use field::{Lines, OrNone, RestOfLine, Words};

@@ -95,7 +95,8 @@ fn supported_row<T>(out: &mut String, row: &Row<T>, default: &mut T) {
 
 fn missing_row(out: &mut String, missing: &Missing) {
     let fate = match missing.fate {
-        Fate::PassOver => "passed over".to_owned(),
+        Fate::PassOver | Fate::Clears => "passed over".to_owned(),
+        Fate::UnlessCleared => "an error, unless ClearAllForwardings stands before it".to_owned(),
         Fate::WarnUnless(words) => {
             format!("passed over with a warning, unless {}", words.join(", "))
         }

@@ -76,6 +76,10 @@ pub(crate) enum Fate {
     If(fn(&[String]) -> bool, &'static str),
     /// Passing over it would change what the user gets, or grant more than the admin wrote.
     Refuse,
+    /// The same, unless a line that [clears](Fate::Clears) it stands before it.
+    UnlessCleared,
+    /// With `yes`, lines that follow count for nothing; else nothing to do.
+    Clears,
 }
 
 /// A keyword of OpenSSH without an effect here.
@@ -132,6 +136,8 @@ pub(crate) struct Resolver<'a, T: 'static> {
     /// Keywords that have their value, with whether it came from the command line.
     given: Vec<(&'static str, bool)>,
     ignored: Option<String>,
+    /// ClearAllForwardings was given.
+    cleared: bool,
     pub(crate) config: T,
     /// Lines of blocks that do not apply are read into this, to find their errors.
     scratch: T,
@@ -142,7 +148,8 @@ impl<'a, T: Clone> Resolver<'a, T> {
     pub(crate) fn new(table: &'static Table<T>, supported: &'a Supported, default: T) -> Self {
         let (scratch, config) = (default.clone(), default);
         let (given, notices) = (Vec::new(), Vec::new());
-        Self { table, supported, given, ignored: None, config, scratch, notices }
+        let (ignored, cleared) = (None, false);
+        Self { table, supported, given, ignored, cleared, config, scratch, notices }
     }
 
     /// Checks one setting of a block that may apply to some connections: as if it counted, and
@@ -203,14 +210,19 @@ impl<'a, T: Clone> Resolver<'a, T> {
         self.take(missing.name, &setting.origin);
         let not_yet =
             |why| Err(Error::NotYet(setting.origin.clone(), setting.keyword.clone(), why));
+        let clears = matches!(missing.fate, Fate::Clears);
+        self.cleared |= clears && is_one_of(&setting.args, &["yes", "true"]);
         let level = match missing.fate {
-            Fate::PassOver => Level::Debug,
+            Fate::PassOver | Fate::Clears => Level::Debug,
+            Fate::UnlessCleared if self.cleared => Level::Debug,
             Fate::Only(words) | Fate::WarnUnless(words) if is_one_of(&setting.args, words) => {
                 Level::Debug
             }
             Fate::WarnUnless(_) => Level::Warning,
             Fate::If(holds, _) if holds(&setting.args) => Level::Debug,
-            Fate::Only(_) | Fate::If(..) | Fate::Refuse => return not_yet(missing.why),
+            Fate::Only(_) | Fate::If(..) | Fate::Refuse | Fate::UnlessCleared => {
+                return not_yet(missing.why);
+            }
         };
         self.note(level, setting, missing.why);
         Ok(())

@@ -20,7 +20,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag::with('D', "sftp_server", Own, "talk to this program instead of a host"),
     Flag::with('F', "ssh_config", Own, "read this file instead of the usual two; none reads none"),
     Flag::with('i', "identity_file", Keyword("IdentityFile"), "private key to log in with"),
-    Flag::with('J', "destination", Keyword("ProxyJump"), ""),
+    Flag::with('J', "destination", Keyword("ProxyJump"), "go through these hosts: [user@]host[:port],..."),
     Flag::with('l', "limit", Own, "at most so many Kbit/s, all lanes together"),
     Flag::with('n', "lanes", Own, "how many lanes, or auto: more while that makes it faster"),
     Flag::plain('O', Refuse("it asks for scp's old protocol; only SFTP is spoken"), ""),

@@ -175,9 +175,21 @@ mod tests {
 
     #[test]
     fn what_is_not_there_yet_is_refused_with_a_hint() {
-        let error = planned("-F none -J gate h:x .").unwrap_err();
-        assert!(error.to_string().contains("ProxyJump is not supported yet"), "{error}");
+        let error = planned("-F none -o Tunnel=yes h:x .").unwrap_err();
+        assert!(error.to_string().contains("Tunnel is not supported yet"), "{error}");
         assert!(hint(&error).is_some());
+    }
+
+    #[test]
+    fn every_host_is_reached_through_the_hosts_of_dash_j() {
+        let plan = planned("-F none -J a,me@gate:7 h:x k:y .").unwrap();
+        for source in &plan.options.sources {
+            let jump = ssh(source).jump().unwrap().unwrap();
+            let args: Vec<_> = jump.args.iter().map(|arg| arg.to_str().unwrap()).collect();
+            let host = &source.host().unwrap().name;
+            let want = format!("-l me -p 7 -J a -F none -W [{host}]:22 -- gate");
+            assert_eq!(args.join(" "), want);
+        }
     }
 
     #[test]

@@ -64,11 +64,11 @@ fn wrong_lines_get_one_line_and_exit_code_1() {
 }
 
 #[test]
-fn a_jump_host_is_refused_with_a_hint() {
-    let out = lhscp(&["-F", "none", "-J", "gate", "a", "h:"]);
+fn a_keyword_that_is_not_there_yet_is_refused_with_a_hint() {
+    let out = lhscp(&["-F", "none", "-o", "Tunnel=yes", "a", "h:"]);
     assert_eq!(out.status.code(), Some(1));
     let said = text(&out.stderr);
-    assert!(said.starts_with("lhscp: command line: ProxyJump is not supported yet"), "{said}");
+    assert!(said.starts_with("lhscp: command line: Tunnel is not supported yet"), "{said}");
     assert!(said.contains("\nhint: "), "{said}");
 }
 

@@ -1,4 +1,4 @@
-//! A connected descriptor: TCP at one of the host's addresses, or a ProxyCommand.
+//! A connected descriptor: TCP at one of the host's addresses, a ProxyCommand, or a jump.
 //!
 //! ```text
 //! address  name -> addresses, families taking turns
@@ -10,7 +10,7 @@
 use crate::address::{self, Found};
 use crate::proxy::Proxy;
 use crate::race::{self, Waits};
-use crate::{Error, Log, socket};
+use crate::{Error, Log, jump, socket};
 use conf::Client;
 use engine::Fd;
 use std::net::SocketAddr;
@@ -33,6 +33,10 @@ pub(crate) fn connect(
     log: &Log,
     deadline: Option<Instant>,
 ) -> Result<Connected, Error> {
+    if let Some(jump) = conf.jump()? {
+        let (fd, proxy) = jump::start(jump, log)?;
+        return Ok(Connected { fd, proxy: Some(proxy), port: conf.port });
+    }
     match conf.proxy_command()? {
         Some(command) => {
             log.debug(1, format_args!("executing proxy command: {command}"));

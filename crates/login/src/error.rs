@@ -35,6 +35,17 @@ pub enum Error {
     /// The ProxyCommand did not start.
     #[error("proxy command: {0}")]
     Proxy(io::Error),
+    /// ProxyJump would lead nowhere.
+    #[error("ProxyJump: {0}")]
+    Jump(&'static str),
+    /// No connection through a jump host, for a reason that the jump has told the user.
+    #[error("{host}: no connection through {via}")]
+    Via {
+        /// The host that was to be reached.
+        host: String,
+        /// The jump host.
+        via: String,
+    },
     /// A file the user named cannot be read.
     #[error("{path}: {why}")]
     File {
@@ -103,6 +114,11 @@ impl Error {
         }
     }
 
+    /// Whether the user knows why already: one line is enough.
+    pub fn is_told(&self) -> bool {
+        matches!(self, Self::Via { .. })
+    }
+
     /// Whether the peer went away, for a reason that it may have told.
     pub(crate) fn is_by_leaving(&self) -> bool {
         use engine::Error::{Closed, Disconnected, Local};
@@ -112,6 +128,12 @@ impl Error {
     /// Whether nothing came in time.
     pub(crate) fn is_timeout(&self) -> bool {
         matches!(self, Self::Engine { why: engine::Error::Timeout(_), .. })
+    }
+
+    /// Whether the connection ended, and the peer has not said why.
+    pub(crate) fn is_by_silence(&self) -> bool {
+        use engine::Error::{Closed, Local};
+        matches!(self, Self::Engine { why: Closed | Local(..), .. })
     }
 
     /// What the user can do, if that is worth a line.

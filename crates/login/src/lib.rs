@@ -1,7 +1,7 @@
 //! From a configuration to a logged-in connection: shared by every program that connects.
 //!
 //! ```text
-//! connect      name -> address -> race -> socket, or a ProxyCommand (proxy)
+//! connect      name -> address -> race -> socket, or a ProxyCommand (proxy), or lhssh (jump)
 //! trust        known_hosts says whether the host key is the host's; asks where it may
 //! credentials  agent and key files, in the order in which they are tried (key_file)
 //! setup        what this build offers, and who runs it
@@ -16,6 +16,7 @@ mod address;
 mod connect;
 mod credentials;
 mod error;
+mod jump;
 mod key_file;
 mod log;
 mod prompt;
@@ -53,7 +54,7 @@ pub struct LoggedIn {
     pub link: Link,
     /// Proof of login; owns the transport.
     pub authenticated: Authenticated,
-    /// The ProxyCommand, if there is one: it ends when this is dropped.
+    /// The ProxyCommand or jump, if there is one: it ends when this is dropped.
     pub proxy: Option<Proxy>,
 }
 
@@ -128,7 +129,7 @@ fn attempt(
     (guess, limited): (bool, Limited),
 ) -> Result<LoggedIn, Failed> {
     let deadline = conf.connect_timeout.0.map(|timeout| Instant::now() + timeout);
-    let Connected { fd, proxy, port } = connect::connect(conf, log, deadline)?;
+    let Connected { fd, mut proxy, port } = connect::connect(conf, log, deadline)?;
     // After FallbackPort the host's key is the one that is known for that port.
     let mut conf = conf.clone();
     conf.port = port;
@@ -151,9 +152,12 @@ fn attempt(
     let authenticated = login.run(transport, &conf.user, credentials).map_err(|error| {
         login.tell_peer();
         let over_guess = login.over_guess && error.is_by_leaving();
-        let error = match conf.connect_timeout.0 {
-            Some(limit) if login.keyed && error.is_timeout() => {
-                Error::Late { host: conf.host_name.clone(), limit }
+        let via = proxy.as_mut().filter(|_| error.is_by_silence()).and_then(Proxy::failed_via);
+        let host = || conf.host_name.clone();
+        let error = match (via, conf.connect_timeout.0) {
+            (Some(via), _) => Error::Via { host: host(), via },
+            (None, Some(limit)) if login.keyed && error.is_timeout() => {
+                Error::Late { host: host(), limit }
             }
             _ => error.at(&conf.user, &conf.host_name),
         };

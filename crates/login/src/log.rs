@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Mutex;
 
 /// Where messages go and which.
@@ -69,6 +70,17 @@ impl Log {
                 self.line(format_args!("{}", escaped(line.trim_end_matches('\r'))));
             }
         }
+    }
+
+    /// The program that says all this.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Where a program of our own that we start has to say things: beside ours.
+    pub(crate) fn for_child(&self) -> io::Result<Stdio> {
+        let file = self.file.as_ref().and_then(|file| file.lock().ok());
+        file.map_or(Ok(Stdio::inherit()), |file| file.try_clone().map(Stdio::from))
     }
 
     /// Whether `-v` of this level is on.

@@ -1,14 +1,16 @@
-//! ProxyCommand: a program of the user's whose input and output are the connection.
+//! ProxyCommand and ProxyJump: a program whose input and output are the connection.
 //!
 //! ```text
 //! start   the user's shell replaces itself by the command, in a process group of its own
-//! drop    its pipes close -> HUP to the group, as ssh does -> a moment -> KILL
+//! jump    lhssh, in our own group: it may have to ask the user (jump)
+//! drop    its pipes close -> HUP, as ssh does, to the group if it has one -> a moment -> KILL
 //! ```
 
+use crate::jump;
 use engine::Fd;
 use engine::fd::poll_until;
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -21,10 +23,15 @@ use std::time::Duration;
 /// remove what it made.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// A running ProxyCommand, ended when dropped.
+/// How long a jump that has closed the connection may take to end: it waits for nothing then.
+const END: Duration = Duration::from_secs(5);
+
+/// A running ProxyCommand or jump, ended when dropped.
 #[derive(Debug)]
 pub struct Proxy {
     child: Child,
+    /// The host that a jump leads through; a ProxyCommand has a process group of its own instead.
+    via: Option<String>,
     /// Our end of the connection, to close it whoever else still holds it.
     connection: UnixStream,
 }
@@ -32,23 +39,43 @@ pub struct Proxy {
 impl Proxy {
     /// Starts `command`; the descriptor is the connection.
     pub(crate) fn start(command: &str) -> io::Result<(Fd, Self)> {
+        let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty()).unwrap_or("/bin/sh".into());
+        let mut child = Command::new(shell);
+        // Ctrl-C ends the client, which then ends the proxy.
+        child.arg("-c").arg(format!("exec {command}")).process_group(0);
+        Self::spawn(child, None)
+    }
+
+    /// Starts `call`, a program with its arguments that leads through `via`.
+    pub(crate) fn jump(call: Command, via: String) -> io::Result<(Fd, Self)> {
+        Self::spawn(call, Some(via))
+    }
+
+    fn spawn(mut command: Command, via: Option<String>) -> io::Result<(Fd, Self)> {
         let (ours, theirs) = UnixStream::pair()?;
         let connection = ours.try_clone()?;
-        let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty()).unwrap_or("/bin/sh".into());
-        let child = Command::new(shell)
-            .arg("-c")
-            .arg(format!("exec {command}"))
-            .stdin(Stdio::from(OwnedFd::from(theirs.try_clone()?)))
-            .stdout(Stdio::from(OwnedFd::from(theirs)))
-            // Ctrl-C ends the client, which then ends the proxy.
-            .process_group(0)
-            .spawn()?;
-        Ok((Fd::from(OwnedFd::from(ours)), Self { child, connection }))
+        command.stdin(Stdio::from(OwnedFd::from(theirs.try_clone()?)));
+        command.stdout(Stdio::from(OwnedFd::from(theirs)));
+        let child = command.spawn()?;
+        Ok((Fd::from(OwnedFd::from(ours)), Self { child, via, connection }))
+    }
+
+    /// Through which host there is no connection, if this is a jump that ended because of that.
+    /// To be asked when the connection has ended.
+    pub(crate) fn failed_via(&mut self) -> Option<String> {
+        let via = self.via.clone()?;
+        self.ends_within(END);
+        let status = self.child.try_wait().ok().flatten()?;
+        (status.code() == Some(jump::FAILED)).then_some(via)
     }
 
     fn signal(&self, signal: Signal) {
-        // Not reaped yet: the group's number is still its own.
-        let _ = kill_process_group(Pid::from_child(&self.child), signal);
+        // Not reaped yet: the number is still its own.
+        let pid = Pid::from_child(&self.child);
+        let _ = match self.via {
+            Some(_) => kill_process(pid, signal),
+            None => kill_process_group(pid, signal),
+        };
     }
 
     /// Whether it ends by itself in time; where that cannot be waited for, it does not.

@@ -15,7 +15,7 @@ pub struct Started<P> {
     pub rx: Rx<P>,
     /// The window rule of channels.
     pub rule: Rule,
-    /// The ProxyCommand, to be kept as long as the session.
+    /// The ProxyCommand or jump, to be kept as long as the session.
     pub proxy: Option<Proxy>,
 }
 

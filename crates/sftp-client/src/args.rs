@@ -31,7 +31,7 @@ const FLAGS: &[Flag] = &[
     Flag::plain('f', Own, "have files on disk before they count as done"),
     Flag::plain('h', Own, ""),
     Flag::with('i', "identity_file", Keyword("IdentityFile"), "private key to log in with"),
-    Flag::with('J', "destination", Keyword("ProxyJump"), ""),
+    Flag::with('J', "destination", Keyword("ProxyJump"), "go through these hosts: [user@]host[:port],..."),
     Flag::with('l', "limit", Own, "bandwidth in Kbit/s"),
     Flag::plain('N', Own, "not quiet, -b notwithstanding"),
     Flag::with('o', "ssh_option", Own, "a setting as in ssh_config(5): -o Keyword=value"),

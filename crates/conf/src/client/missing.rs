@@ -1,7 +1,7 @@
 //! Keywords of ssh_config(5) without an effect here, each judged: can a user who wrote it be
 //! misled, or made less safe, when it is passed over?
 
-use crate::row::Fate::{If, Only, PassOver, Refuse, WarnUnless};
+use crate::row::Fate::{Clears, If, Only, PassOver, Refuse, UnlessCleared, WarnUnless};
 use crate::row::{Fate, Missing};
 
 const fn row(name: &'static str, fate: Fate, why: &'static str) -> Missing {
@@ -37,14 +37,14 @@ pub(super) static MISSING: &[Missing] = &[
     row("ChannelTimeout", NONE, "idle channels would stay open"),
     row("CheckHostIP", OFF, "the address would not be checked"),
     row("Cipher", PassOver, OLD),
-    row("ClearAllForwardings", PassOver, NO_FORWARD),
+    row("ClearAllForwardings", Clears, NO_FORWARD),
     row("Compression", WARN_UNLESS_NO, "data is sent as it is"),
     row("CompressionLevel", PassOver, OLD),
     row("ControlMaster", OFF, "connections are not shared"),
     row("ControlPath", PassOver, "connections are not shared; each is its own"),
     row("ControlPersist", PassOver, "it matters with ControlMaster only"),
     row("DSAAuthentication", PassOver, OLD),
-    row("DynamicForward", Refuse, NO_FORWARD),
+    row("DynamicForward", UnlessCleared, NO_FORWARD),
     row("EnableEscapeCommandline", PassOver, NO_TTY),
     row("EnableSSHKeysign", PassOver, "host-based login is never tried"),
     row("EscapeChar", PassOver, NO_TTY),
@@ -72,7 +72,7 @@ pub(super) static MISSING: &[Missing] = &[
     row("KbdInteractiveDevices", PassOver, NO_PASSWORD),
     row("KnownHostsCommand", NONE, "keys that it knows would be taken for unknown"),
     row("LocalCommand", PassOver, "it matters with PermitLocalCommand only"),
-    row("LocalForward", Refuse, NO_FORWARD),
+    row("LocalForward", UnlessCleared, NO_FORWARD),
     row("LogVerbose", PassOver, DISPLAY),
     row("NoHostAuthenticationForLocalhost", PassOver, "every host's key is checked"),
     row("NumberOfPasswordPrompts", PassOver, NO_PASSWORD),
@@ -83,12 +83,11 @@ pub(super) static MISSING: &[Missing] = &[
     row("PKCS11Provider", NONE, "keys on tokens cannot be used"),
     row("PreferredAuthentications", If(with_publickey, "a list with publickey"), NO_PASSWORD),
     row("Protocol", PassOver, OLD),
-    row("ProxyJump", NONE, "the connection would not go through that host"),
     row("ProxyUseFdpass", OFF, "the proxy's data passes through it"),
     row("PubkeyAuthentication", If(not_no, "yes"), "only public keys log in"),
     row("RefuseConnection", Refuse, "the connection would be made"),
     row("RemoteCommand", NONE, "the command would not run"),
-    row("RemoteForward", Refuse, NO_FORWARD),
+    row("RemoteForward", UnlessCleared, NO_FORWARD),
     row("RequiredRSASize", If(rsa_2048, "up to 2048"), "RSA keys from 2048 bits are accepted"),
     row("RevokedHostKeys", NONE, "revoked keys would be accepted"),
     row("RhostsRSAAuthentication", PassOver, OLD),

@@ -3,6 +3,7 @@
 
 mod destination;
 mod missing;
+mod proxy;
 mod rows;
 
 use crate::algorithms::{AlgorithmList, Kind, Supported};
@@ -15,11 +16,13 @@ use crate::line::Setting;
 use crate::pattern::{Match, match_all};
 use crate::row::{Loaded, Resolver};
 use crate::value::{EnvPatterns, RekeyLimit, Size, Variables, Workers};
+use proxy::{ProxyCommand, ProxyJump};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use destination::Destination;
+pub use destination::{Destination, Endpoint};
+pub use proxy::Jump;
 pub(crate) use rows::TABLE;
 
 /// What governs one connection. Fields of plain type are final; paths and commands that may hold
@@ -121,7 +124,10 @@ pub struct Client {
     identity_agent: Option<String>,
     user_known_hosts_file: Words,
     global_known_hosts_file: Words,
-    proxy_command: OrNone<String>,
+    proxy_command: ProxyCommand,
+    proxy_jump: ProxyJump,
+    /// Which files it is from, for the hosts on the way.
+    files: Files,
 }
 
 /// Which files are read.
@@ -159,7 +165,7 @@ pub fn load(
     local: &Local,
 ) -> Result<Loaded<Client>, Error> {
     check_host(host)?;
-    let default = Client::new(host, supported, local);
+    let default = Client { files: files.clone(), ..Client::new(host, supported, local) };
     let mut resolver = Resolver::new(&TABLE, supported, default);
     for setting in given {
         resolver.apply(setting, true)?;
@@ -283,7 +289,9 @@ impl Client {
                 "/etc/ssh/ssh_known_hosts",
                 "/etc/ssh/ssh_known_hosts2",
             ]),
-            proxy_command: OrNone(None),
+            proxy_command: ProxyCommand::default(),
+            proxy_jump: ProxyJump::default(),
+            files: Files::Standard,
         }
     }
 
@@ -297,6 +305,7 @@ impl Client {
         if let Some(alias) = &self.host_key_alias {
             check_host(alias)?;
         }
+        self.jump()?;
         Ok(self)
     }
 
@@ -367,11 +376,22 @@ impl Client {
     /// An unknown token.
     pub fn proxy_command(&self) -> Result<Option<String>, Error> {
         let port = self.port.to_string();
-        let tokens =
-            [('h', self.host_name.as_str()), ('n', &self.host), ('p', &port), ('r', &self.user)];
         let command = self.proxy_command.0.as_deref();
-        let command = command.map(|command| expand::percent(command, &tokens)).transpose();
-        command.map_err(|why| Error::Expansion("ProxyCommand", why))
+        let command = command.map(|text| expand::percent(text, &self.proxy_tokens(&port)));
+        command.transpose().map_err(|why| Error::Expansion("ProxyCommand", why))
+    }
+
+    /// ProxyJump: how lhssh is called to reach the server through other hosts. There is no
+    /// ProxyCommand then.
+    ///
+    /// # Errors
+    /// An unknown token, a name that is refused, a host that is reached through itself.
+    pub fn jump(&self) -> Result<Option<Jump>, Error> {
+        self.proxy_jump.0.as_ref().map(|hops| hops.call(self)).transpose()
+    }
+
+    fn proxy_tokens<'a>(&'a self, port: &'a str) -> [(char, &'a str); 4] {
+        [('h', &self.host_name), ('n', &self.host), ('p', port), ('r', &self.user)]
     }
 
     fn path(&self, keyword: &'static str, text: &str) -> Result<PathBuf, Error> {

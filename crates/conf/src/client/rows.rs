@@ -45,6 +45,8 @@ static ROWS: &[Row<Client>] = &[
         "Silence of the server after which it is asked for a sign of life; 0 is never."),
     Row::new("ServerAliveCountMax", |c| &mut c.server_alive_count_max,
         "Unanswered questions after which the connection ends."),
+    Row::new("ProxyJump", |c| &mut c.proxy_jump,
+        "Hosts to go through, in their order: `[user@]host[:port]` or `ssh://` URIs; tokens `%h %n %p %r %%`."),
     Row::new("ProxyCommand", |c| &mut c.proxy_command,
         "Command that reaches the server, on its standard input and output; tokens `%h %n %p %r %%`."),
     Row::new("BatchMode", |c| &mut c.batch_mode,

@@ -36,7 +36,9 @@ fn load_with(host: &str, options: &[&str], text: &str) -> Result<Loaded<Client>,
 fn value(config: &Client, keyword: &str) -> String {
     let lines = config.dump();
     let values = lines.lines().filter_map(|line| line.strip_prefix(keyword)?.strip_prefix(' '));
-    values.collect::<Vec<_>>().join("|")
+    let values = values.collect::<Vec<_>>();
+    // What a dump leaves out is not set.
+    if values.is_empty() { "none".to_owned() } else { values.join("|") }
 }
 
 /// Host, file, keyword, what the dump says of it.
@@ -77,6 +79,17 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("h", "ProxyCommand nc \"%h\" %p # gate", "proxycommand", "nc \"%h\" %p # gate"),
     ("h", "ProxyCommand nc %h %p\nProxyJump gate", "proxycommand", "nc %h %p"),
     ("h", "ProxyJump none\nProxyCommand nc %h %p", "proxycommand", "none"),
+    ("h", "ProxyCommand nc %h %p\nProxyJump gate", "proxyjump", "none"),
+    ("h", "ProxyCommand none\nProxyJump gate", "proxyjump", "none"),
+    ("h", "ProxyJump gate # comment\nProxyCommand nc %h %p", "proxyjump", "gate"),
+    ("h", "ProxyJump gate\nProxyCommand nc %h %p", "proxycommand", "none"),
+    ("h", "ProxyJump gate\nProxyJump other", "proxyjump", "gate"),
+    ("h", "ProxyJump NONE\nProxyJump other", "proxyjump", "none"),
+    ("h", "ProxyJump me@a:7,b,c@d:2222", "proxyjump", "me@a:7,b,c@d:2222"),
+    ("h", "ProxyJump ssh://me@a:7,ssh://b:9", "proxyjump", "ssh://me@a:7,b:9"),
+    ("h", "ProxyJump 10.0.0.1,10.0.0.2", "proxyjump", "10.0.0.1,[10.0.0.2]"),
+    ("h", "ProxyJump [::1]:7", "proxyjump", "[::1]:7"),
+    ("h", "ProxyJump a@b@gate-%h", "proxyjump", "a@b@gate-%h"),
     ("h", "RequestTTY no", "requesttty", "false"),
     ("h", "CryptoWorkers 4", "cryptoworkers", "4"),
     ("h", "TcpRcvBuf 64M", "tcprcvbuf", "67108864"),
@@ -112,7 +125,15 @@ fn errors_name_file_line_and_what_is_wrong() {
         ("Host", "line 1: Host: missing value"),
         ("Include", "line 1: Include: missing value"),
         ("Match all", "line 1: Match is not supported yet"),
-        ("ProxyJump gate", "line 1: ProxyJump is not supported yet: the connection would not"),
+        ("ProxyJump gate,", "line 1: ProxyJump: host \"\" is refused: it is empty"),
+        ("ProxyJump -oX=y", "line 1: ProxyJump: host \"-oX=y\" is refused: it starts with '-'"),
+        ("ProxyJump a,-l@b", "line 1: ProxyJump: user \"-l\" is refused: it starts with '-'"),
+        ("ProxyJump $(x),b", "line 1: ProxyJump: host \"$(x)\" is refused: it has characters"),
+        ("ProxyJump gate:0", "line 1: ProxyJump: '0' is not a port"),
+        ("ProxyJump ::1", "line 1: ProxyJump: ':1' is not a port"),
+        ("ProxyJump gate-%d", "ProxyJump: unknown token %d"),
+        ("ProxyJump H", "ProxyJump: H is reached through itself"),
+        ("HostName gate\nUser a\nProxyJump a@gate:22", "ProxyJump: gate is reached through itself"),
         ("LocalForward 1 a:2", "line 1: LocalForward is not supported yet"),
         ("ControlMaster auto", "line 1: ControlMaster is not supported yet"),
         ("CheckHostIP yes", "line 1: CheckHostIP is not supported yet"),
@@ -175,6 +196,90 @@ fn values_expand_from_checked_names() {
     assert_eq!(config.agent_socket().unwrap(), None);
     let config = load_text("h", "ProxyCommand nc %q").unwrap().config;
     assert!(config.proxy_command().is_err());
+}
+
+/// The call for the last host on the way, its arguments with a blank between them.
+fn jump(host: &str, options: &[&str], text: &str) -> Result<(String, String), Error> {
+    let given: Vec<Setting> = options.iter().map(|o| Setting::option(o).unwrap()).collect();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("config"), text).unwrap();
+    let files = Files::Only(dir.path().join("config"));
+    let config = load(host, &given, &files, &supported(), &local())?.config;
+    assert_eq!(config.proxy_command()?, None);
+    let call = config.jump()?.unwrap();
+    let args: Vec<_> = call.args.iter().map(|arg| arg.to_str().unwrap()).collect();
+    let args = args.join(" ").replace(dir.path().join("config").to_str().unwrap(), "FILE");
+    Ok((call.via, args))
+}
+
+/// Effect of ProxyJump (D6): lhssh calls itself as ssh(1) does, with the configuration of each host
+/// on the way left to its own call.
+#[test]
+fn a_jump_is_a_call_for_its_last_host_with_the_others_left_to_it() {
+    let inner = "HostName h.org\nUser you\nPort 7\nIdentityFile /key\n";
+    for (jump_to, options, want) in [
+        ("gate", &[][..], "-F FILE -W [h.org]:7 -- gate"),
+        ("me@gate:2222", &["LogLevel=DEBUG2"], "-l me -p 2222 -F FILE -vv -W [h.org]:7 -- gate"),
+        ("a,b@c:3,ssh://d@e", &[], "-l d -J a,b@c:3 -F FILE -W [h.org]:7 -- e"),
+        ("[::1]:9,gate", &[], "-J [::1]:9 -F FILE -W [h.org]:7 -- gate"),
+        ("[fe80::1%%eth0]", &[], "-F FILE -W [h.org]:7 -- fe80::1%eth0"),
+        ("%r@a-%n:9,x-%p.%h", &[], "-J you@a-h:9 -F FILE -W [h.org]:7 -- x-7.h.org"),
+        // The call expands what is in -J once more.
+        ("a%%b,gate", &[], "-J a%%b -F FILE -W [h.org]:7 -- gate"),
+    ] {
+        let text = format!("{inner}ProxyJump {jump_to}");
+        let (via, args) = jump("h", options, &text).unwrap_or_else(|e| panic!("{jump_to}: {e}"));
+        assert_eq!(args, want, "{jump_to}");
+        assert!(args.ends_with(&format!(" -- {via}")));
+    }
+    let calls =
+        [(Files::None, "-F none -W [h]:22 -- gate"), (Files::Standard, "-W [h]:22 -- gate")];
+    for (files, want) in calls {
+        let given = [Setting::given("ProxyJump", "gate")];
+        let home = tempfile::tempdir().unwrap();
+        let local = Local { home: home.path().to_owned(), ..local() };
+        let call = load("h", &given, &files, &supported(), &local).unwrap().config.jump().unwrap();
+        assert_eq!(call.unwrap().args.join(std::ffi::OsStr::new(" ")), want);
+    }
+}
+
+/// E1.
+#[test]
+fn what_a_token_stands_for_is_no_other_host_on_the_way() {
+    for (options, hops) in [
+        (["User=a,b"], "%r@gate"),
+        (["User=a,b"], "%r@gate,c"),
+        (["User=a@b"], "%r,c"),
+        (["User=a@b"], "c,%r"),
+        (["HostName=::1]"], "[%h]"),
+    ] {
+        let refused = jump("h", &options, &format!("ProxyJump {hops}"));
+        assert!(refused.is_err(), "{options:?} {hops}: {refused:?}");
+    }
+}
+
+#[test]
+fn forwards_are_an_error_unless_they_are_cleared() {
+    for forward in ["LocalForward 1 a:2", "RemoteForward 1 a:2", "DynamicForward 1"] {
+        let clear =
+            |value: &str| load_with("h", &[&format!("ClearAllForwardings={value}")], forward);
+        assert!(clear("yes").is_ok());
+        assert!(clear("no").is_err());
+    }
+}
+
+#[test]
+fn where_a_forward_leads_is_a_host_and_a_port() {
+    for (text, host, port) in
+        [("h:22", "h", 22), ("[::1]:7", "::1", 7), ("10.0.0.1:1", "10.0.0.1", 1)]
+    {
+        assert_eq!(Endpoint::parse(text).unwrap(), Endpoint { host: host.into(), port }, "{text}");
+    }
+    for bad in
+        ["", "h", "22", "h:", ":22", "h:0", "h:ssh", "::1", "[::1]", "-h:22", "$h:22", "a b:22"]
+    {
+        assert!(Endpoint::parse(bad).is_err(), "{bad}");
+    }
 }
 
 #[test]
@@ -289,7 +394,7 @@ fn ssh_itself_understands_the_same_files_in_the_same_way() {
     let mut compared = 0;
     for (host, text, keyword, want) in CASES {
         // Releases differ on whether ProxyJump none ends the search, as ssh_config(5) says.
-        let unlike = ours.iter().any(|word| text.contains(word)) || text.starts_with("ProxyJump");
+        let unlike = ours.iter().any(|word| text.contains(word)) || text.contains("ump none\nP");
         if unlike {
             continue;
         }
@@ -367,7 +472,7 @@ proptest! {
         let loaded = load("h", &[setting], &Files::None, &supported(), &local());
         if let Ok(Loaded { config, .. }) = loaded {
             let _ = (config.dump(), config.identity_files(), config.proxy_command());
-            let _ = (config.user_known_hosts(), config.agent_socket());
+            let _ = (config.user_known_hosts(), config.agent_socket(), config.jump());
         }
     }
 
@@ -383,7 +488,7 @@ proptest! {
     fn a_dump_reads_back_as_itself(port in 1u16.., alive in 0u32..9999, limit in 16u64..1 << 40, strict in 0usize..4) {
         let strict = ["yes", "no", "ask", "accept-new"][strict];
         let text = format!("Port {port}\nServerAliveInterval {alive}\nRekeyLimit {limit} 1m\n\
-                            StrictHostKeyChecking {strict}\nSetEnv A=b\nSendEnv X*\nProxyCommand nc %h");
+                            StrictHostKeyChecking {strict}\nSetEnv A=b\nSendEnv X*\nProxyJump a@b:1,c");
         let first = load_text("h", &text).unwrap().config.dump();
         let again = first.lines().filter(|l| !l.starts_with("host ")).collect::<Vec<_>>().join("\n");
         prop_assert_eq!(load_text("h", &again).unwrap().config.dump(), first);
