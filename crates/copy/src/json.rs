@@ -138,6 +138,7 @@ pub(crate) fn report(report: &Report, peak: f64) {
         "complete": report.is_complete(),
         "copied": report.copied,
         "skipped": report.skipped,
+        "attributes": report.attributes,
         "verified": report.verified,
         "directories": report.directories,
         "failed": report.failures.len(),

@@ -139,6 +139,8 @@ pub enum Act {
     Resume,
     /// Nothing: it is there and identical.
     Skip,
+    /// Its content is there; set attributes that it lacks.
+    Set,
     /// Make a directory.
     MakeDirectory,
     /// Make a symbolic link.
@@ -154,6 +156,7 @@ impl Act {
             Self::Replace => "replace",
             Self::Resume => "resume",
             Self::Skip => "skip",
+            Self::Set => "set",
             Self::MakeDirectory => "mkdir",
             Self::Link => "link",
         }

@@ -230,6 +230,7 @@ pub(crate) fn summary(report: &Report, peak: f64) -> String {
     };
     let counts = [
         (report.skipped, "already there"),
+        (report.attributes, "given attributes"),
         (report.verified, "verified"),
         (report.retries, "tried again"),
         (report.failures.len() as u64, "failed"),

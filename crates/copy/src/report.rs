@@ -11,6 +11,8 @@ pub struct Report {
     pub copied: u64,
     /// Files that were there already and identical.
     pub skipped: u64,
+    /// Of those, files that were given attributes which they lacked.
+    pub attributes: u64,
     /// Files whose content was compared at both ends.
     pub verified: u64,
     /// Directories that were made.

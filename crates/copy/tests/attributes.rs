@@ -123,6 +123,106 @@ fn extended_attributes_and_access_lists_arrive_in_every_direction() {
     }
 }
 
+/// Changes modes, owners and extended attributes of files, and with `times` a time; how many files
+/// lack something then.
+fn disturb(target: &Path, times: bool, marks: bool) -> u64 {
+    let mode = |name: &str, mode| {
+        fs::set_permissions(target.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode("d/large", 0o711);
+    let mut lacking = 3;
+    if marks {
+        // Nothing but these.
+        for name in ["small", "d/read-only"] {
+            mode(name, 0o644);
+            assert!(mark(&target.join(name), &[("user.comment", b"of somebody else".to_vec())]));
+        }
+        mode("d/read-only", 0o444);
+    } else {
+        mode("small", 0o600);
+        mode("d/read-only", 0o400);
+    }
+    if is_root() {
+        std::os::unix::fs::chown(target.join("plain"), Some(1000), Some(1000)).unwrap();
+        lacking += 1;
+    }
+    if times {
+        let large = File::open(target.join("d/large")).unwrap();
+        large.set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    lacking
+}
+
+/// Copies, disturbs the target, and copies twice more: attributes come back, and nothing else is
+/// touched.
+fn comes_back(direction: &str, options: &Options, lab: &Lab, (nanoseconds, kept): (bool, bool)) {
+    let (source, target) = (lab.path("source"), lab.path("target"));
+    let copied = lab.good(options).copied;
+    let inode = |name: &str| fs::metadata(target.join(name)).unwrap().ino();
+    let files = ["small", "plain", "d/large", "d/read-only"];
+    let inodes = files.map(inode);
+    let lacking = disturb(&target, options.verify, kept);
+    let notes = Notes::default();
+    assert_eq!(lab.watch(&Options { dry_run: true, ..options.clone() }, &notes).failures, []);
+    let sets = notes.0.lock().unwrap().iter().filter(|note| note.contains("Set")).count() as u64;
+    let seen = if kept { lacking - 2 } else { lacking };
+    assert!(sets == seen || options.verify, "{direction}: {sets} of {lacking}");
+    for (round, lacking) in [lacking, 0].into_iter().enumerate() {
+        let report = lab.good(options);
+        let told = (report.bytes, report.skipped, report.attributes, report.copied);
+        assert_eq!(told, (0, copied, lacking, 0), "{direction} {round}: {report:?}");
+        assert_eq!(report.verified, if options.verify { copied } else { 0 }, "{direction}");
+        let exact = |root: &Path| common::exact(root, nanoseconds);
+        assert_eq!(exact(&source), exact(&target), "{direction} {round}");
+        assert!(!kept || marks(&source) == marks(&target), "{direction} {round}");
+        assert_eq!(files.map(inode), inodes, "{direction}: it is the same file");
+        for name in files {
+            let owner = |root: &Path| fs::metadata(root.join(name)).unwrap().uid();
+            assert_eq!(owner(&source), owner(&target), "{direction}: {name}");
+        }
+    }
+}
+
+#[test]
+fn a_file_whose_content_is_there_gets_the_attributes_that_it_lacks() {
+    for (direction, way) in directions() {
+        for verify in [false, true] {
+            let lab = Lab::new();
+            if !plant(&lab.path("source")) {
+                return;
+            }
+            let options = preserving(way(&lab.path("source"), &lab.path("target")));
+            comes_back(direction, &Options { verify, ..options }, &lab, (true, true));
+        }
+    }
+}
+
+#[test]
+fn modes_and_owners_come_back_at_servers_that_are_not_ours() {
+    for verify in [false, true] {
+        for upload in [true, false] {
+            let lab = Lab::new();
+            let (source, target) = (lab.path("source"), lab.path("target"));
+            plant(&source);
+            // It would be told of, and is not what this is about.
+            for name in ["small", "plain", "d/large", "d/read-only", "d/e"] {
+                let all =
+                    sftp::xattrs::of(File::open(source.join(name)).unwrap().as_fd(), |_| true);
+                for (name_of, _) in all.unwrap() {
+                    let name_of = std::str::from_utf8(&name_of).unwrap();
+                    rustix::fs::removexattr(source.join(name), name_of).unwrap();
+                }
+            }
+            let options = match upload {
+                true => options(here(&source), there(&stock(), &target)),
+                false => options(there(&stock(), &source), here(&target)),
+            };
+            let options = Options { verify, ..preserving(options) };
+            comes_back(&format!("upload {upload}"), &options, &lab, (false, false));
+        }
+    }
+}
+
 #[test]
 fn without_p_no_extended_attribute_is_copied() {
     for (direction, way) in directions() {

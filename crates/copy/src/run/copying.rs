@@ -211,16 +211,23 @@ impl Copying<'_> {
         }
     }
 
-    /// Whether the target is what an earlier run made of this very source, or, where times are
-    /// kept, looks like the source.
-    pub(super) fn is_there(&self, entry: &Entry, target: &Meta) -> bool {
+    /// Whether the target's content is what an earlier run made of this very source, or, where
+    /// times are kept, looks like the source's. A link is there only with its owner.
+    pub(super) fn has_content(&self, entry: &Entry, target: &Meta) -> bool {
         if self.options.preserve {
-            let to_be = Setting::of(&entry.meta, true, self.privileged, self.umask);
-            let mode = target.kind != Kind::File || to_be.mode == Some(target.mode);
-            let owner = to_be.owner.is_none() || to_be.owner == target.owner;
-            return target.looks_like(&entry.meta) && mode && owner;
+            let plain = target.kind == Kind::File;
+            return target.looks_like(&entry.meta) && (plain || self.has_attributes(entry, target));
         }
         let known = self.journal.as_ref().and_then(|journal| journal.finished(&entry.to));
         known.is_some_and(|known| known == (entry.meta.identity(), target.identity()))
+    }
+
+    /// Whether the target has the times, mode and owner that are kept, as far as they can be told
+    /// and set.
+    pub(super) fn has_attributes(&self, entry: &Entry, target: &Meta) -> bool {
+        let to_be = Setting::of(&entry.meta, self.options.preserve, self.privileged, self.umask);
+        let mode = target.kind != Kind::File || to_be.mode == Some(target.mode);
+        let owner = to_be.owner.is_none() || to_be.owner == target.owner;
+        mode && owner && target.looks_like(&entry.meta)
     }
 }

@@ -181,6 +181,11 @@ impl Below {
         self.open(at, OFlags::RDWR, Mode::empty())
     }
 
+    /// A file that is there, to be looked at, and to be given attributes.
+    pub(super) fn read(&mut self, at: &[u8]) -> io::Result<File> {
+        self.open(at, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
+    }
+
     /// A file under its final name, old content and all (`--inplace`).
     pub(super) fn overwrite(&mut self, at: &[u8]) -> io::Result<File> {
         self.open(at, OFlags::RDWR | OFlags::CREATE, Mode::from_raw_mode(0o666))

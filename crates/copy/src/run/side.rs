@@ -478,6 +478,8 @@ fn write(below: &mut Below, ask: Ask) -> Answered {
     let opened = |file| Told::Open(Open::Local(Arc::new(file)));
     Ok(match ask {
         Ask::Lstat(path) | Ask::Stat(path) => Told::Meta(below.lstat(&path)?),
+        Ask::Open(path) => opened(below.read(&path)?),
+        Ask::GetXattrs(open) => Told::Extended(Xattrs(xattrs::of(local(&open)?)?).encode()),
         Ask::Create(path) => opened(below.create(&path)?),
         Ask::Reopen(path) => opened(below.reopen(&path)?),
         Ask::Overwrite(path) => opened(below.overwrite(&path)?),

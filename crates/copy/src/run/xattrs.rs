@@ -69,6 +69,14 @@ pub(super) fn kept(pairs: Pairs, with_owner: bool) -> Kept {
     found
 }
 
+/// Whether `found` has all of `wanted`, with the same values; it may have more.
+pub(super) fn includes(found: &Kept, wanted: &Kept) -> bool {
+    wanted.iter().all(|(class, pairs)| {
+        let of_class = found.iter().find(|(known, _)| known == class);
+        pairs.iter().all(|pair| of_class.is_some_and(|(_, found)| found.contains(pair)))
+    })
+}
+
 /// As a server tells them.
 pub(super) fn told(bytes: &[u8]) -> io::Result<Pairs> {
     let malformed = |error: sftp::codec::Malformed| io::Error::other(error.to_string());
@@ -87,6 +95,19 @@ pub(super) fn set(file: &File, pairs: &Pairs) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_missing_or_has_another_value_is_lacking() {
+        let kept = |pairs: &[(&str, &str)]| {
+            let bytes = |text: &str| text.as_bytes().to_vec();
+            kept(pairs.iter().map(|(name, value)| (bytes(name), bytes(value))).collect(), true)
+        };
+        let wanted = kept(&[("user.a", "1"), ("trusted.b", "2")]);
+        let more = kept(&[("user.c", "3"), ("trusted.b", "2"), ("user.a", "1")]);
+        assert!(includes(&more, &wanted) && includes(&wanted, &kept(&[])));
+        assert!(!includes(&wanted, &more));
+        assert!(!includes(&kept(&[("user.a", "2"), ("trusted.b", "2")]), &wanted));
+    }
 
     #[test]
     fn f3_what_lends_rights_is_kept_only_with_the_owner() {

@@ -32,6 +32,15 @@ const PLAIN: u32 = 0o777;
 /// Makes names of part files differ, together with the process's number.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
+/// A file's content, as far as it is told.
+enum Content {
+    Whole(Vec<u8>),
+    /// Larger than asked for.
+    TooLarge,
+    /// Perhaps in a reply with more room.
+    NoRoom,
+}
+
 /// A directory that files are put into.
 struct Directory {
     path: Vec<u8>,
@@ -157,23 +166,17 @@ impl Shared {
     fn get(&self, file: &GetFile, room: usize) -> (FileContent, bool) {
         self.log(Level::Info, format_args!("get \"{}\"", shown(&file.path)));
         let mut attrs = Attrs::default();
-        match self.content(file, room, &mut attrs) {
-            Ok(Some(content)) => (FileContent { code: Status::Ok, attrs, content }, true),
-            Ok(None) => {
-                let fits = attrs.size.is_none_or(|size| size > u64::from(file.most));
-                (FileContent { code: Status::Failure, attrs, content: Vec::new() }, fits)
-            }
-            Err(fault) => (FileContent { code: fault.code, attrs, content: Vec::new() }, true),
-        }
+        let (code, content, fits) = match self.content(file, room, &mut attrs) {
+            Ok(Content::Whole(content)) => (Status::Ok, content, true),
+            Ok(Content::TooLarge) => (Status::Failure, Vec::new(), true),
+            Ok(Content::NoRoom) => (Status::Failure, Vec::new(), false),
+            Err(fault) => (fault.code, Vec::new(), true),
+        };
+        (FileContent { code, attrs, content }, fits)
     }
 
-    /// All of a regular file, or nothing if it is larger than asked for or than `room`.
-    fn content(
-        &self,
-        file: &GetFile,
-        room: usize,
-        attrs: &mut Attrs,
-    ) -> Result<Option<Vec<u8>>, Fault> {
+    /// All of a regular file, unless it is larger than asked for or than `room`.
+    fn content(&self, file: &GetFile, room: usize, attrs: &mut Attrs) -> Result<Content, Fault> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let fd = rustix::fs::openat(&self.start, file.path.as_slice(), flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
@@ -181,24 +184,24 @@ impl Shared {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Fault::new(Status::Failure, "Not a regular file"));
         }
-        let most = usize::try_from(file.most).unwrap_or(room).min(room);
         let size = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
-        if size > most {
-            return Ok(None);
+        let is_sent = size <= usize::try_from(file.most).unwrap_or(usize::MAX);
+        let pairs = if self.wanted().xattrs { xattrs::of(fd.as_fd())? } else { Vec::new() };
+        let told = xattrs::bytes(&pairs).saturating_add(if is_sent { size } else { 0 });
+        if told > room {
+            return Ok(Content::NoRoom);
         }
-        if self.wanted().xattrs {
-            let pairs = xattrs::of(fd.as_fd())?;
-            match pairs.is_empty() {
-                true => {}
-                false if size + xattrs::bytes(&pairs) > room => return Ok(None),
-                false => attrs.set_xattrs(&pairs),
-            }
+        if !pairs.is_empty() {
+            attrs.set_xattrs(&pairs);
+        }
+        if !is_sent {
+            return Ok(Content::TooLarge);
         }
         // One byte more than it should have: a file that grows meanwhile is not whole.
         let mut content = vec![0; size + 1];
         let read = read_all(&fd, &mut content)?;
         content.truncate(read);
-        Ok((read <= size).then_some(content))
+        Ok(if read <= size { Content::Whole(content) } else { Content::NoRoom })
     }
 }
 

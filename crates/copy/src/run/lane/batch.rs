@@ -13,12 +13,13 @@ use super::super::meta::{Kind, Meta, Setting};
 use super::super::names;
 use super::super::queue::{Entry, Together};
 use super::super::side::{Answered, Ask, Fault, Side, Told};
-use super::super::xattrs;
+use super::super::xattrs::{self, Kept};
 use super::At;
 use super::{FileId, Lane, What};
 use crate::observe::{Event, Outcome};
 use sftp::codec::{FileContent, FileStatus, GetFile, PutFile, PutFlags, Status};
-use std::io::{ErrorKind, Read};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
@@ -165,8 +166,12 @@ impl Lane<'_> {
         for (entry, found) in batch.entries.drain(..).zip(found) {
             match meta_of(&found) {
                 Some(old) if old.kind != Kind::File => self.start(entry),
-                Some(old) if self.copying.is_there(&entry, &old) => {
-                    self.copying.finished(&entry, Outcome::Skipped, false);
+                Some(old) if self.copying.has_content(&entry, &old) => {
+                    let lacks = self.compares_xattrs() && {
+                        let source = self.kept_here(local::open(&entry.from));
+                        !xattrs::includes(&self.kept_there(&found), &source)
+                    };
+                    self.there_already(entry, &old, lacks);
                 }
                 old => left.push((entry, old)),
             }
@@ -176,6 +181,27 @@ impl Lane<'_> {
             true => self.flight.spared(batch.bytes),
             false => self.put(id, batch),
         }
+    }
+
+    /// Of a file whose content is there: done, or by itself if it lacks attributes (`-p`).
+    fn there_already(&mut self, entry: Entry, old: &Meta, lacks: bool) {
+        let copying = self.copying;
+        let same = !copying.options.preserve || copying.has_attributes(&entry, old);
+        match same && !lacks {
+            true => copying.finished(&entry, Outcome::Skipped, false),
+            false => self.start(entry),
+        }
+    }
+
+    /// Extended attributes of a file of this host, as far as they are kept and can be told.
+    fn kept_here(&self, file: io::Result<File>) -> Kept {
+        let pairs = file.and_then(|file| xattrs::of(&file));
+        xattrs::kept(pairs.unwrap_or_default(), self.copying.privileged)
+    }
+
+    /// Of one that the server told of.
+    fn kept_there(&self, found: &FileContent) -> Kept {
+        xattrs::kept(found.attrs.xattrs().unwrap_or_default(), self.copying.privileged)
     }
 
     /// Reads them all and sends them.
@@ -261,24 +287,28 @@ impl Lane<'_> {
             let old = if entry.fresh { None } else { below.lstat(&entry.to).ok() };
             left.push((entry, old));
         }
-        let (mut wanted, mut odd) = (Vec::new(), Vec::new());
+        let mut wanted = Vec::new();
+        // Of what is there extended attributes can only be told by the server.
+        let asks = self.compares_xattrs();
         for (entry, old) in left {
             match old {
-                Some(old) if old.kind != Kind::File => odd.push(entry),
-                Some(old) if self.copying.is_there(&entry, &old) => {
-                    self.copying.finished(&entry, Outcome::Skipped, false);
+                Some(old) if old.kind != Kind::File => self.start(entry),
+                Some(old) if !asks && self.copying.has_content(&entry, &old) => {
+                    self.there_already(entry, &old, false);
                 }
                 old => wanted.push((entry, old)),
             }
         }
-        odd.into_iter().for_each(|entry| self.start(entry));
         (batch.entries, batch.old) = wanted.into_iter().unzip();
         if batch.entries.is_empty() {
             return self.flight.spared(batch.bytes);
         }
-        let most = |entry: &Entry| u32::try_from(entry.meta.size).unwrap_or(u32::MAX);
-        let one = |entry: &Entry| GetFile { path: entry.from.clone(), most: most(entry) };
-        let ask = Ask::GetFiles(batch.entries.iter().map(one).collect());
+        let one = |(entry, old): (&Entry, &Option<Meta>)| {
+            let there = old.is_some_and(|old| self.copying.has_content(entry, &old));
+            let most = if there { 0 } else { u32::try_from(entry.meta.size).unwrap_or(u32::MAX) };
+            GetFile { path: entry.from.clone(), most }
+        };
+        let ask = Ask::GetFiles(batch.entries.iter().zip(&batch.old).map(one).collect());
         self.batches.insert(id, batch);
         self.ask(At::Source, ask, id, What::BatchGot);
     }
@@ -289,7 +319,13 @@ impl Lane<'_> {
         self.worked = true;
         let mut found = found.into_iter();
         for (entry, old) in batch.entries.into_iter().zip(batch.old) {
-            let content = found.next().filter(|found| is_what_was_listed(&entry, found));
+            let content = found.next();
+            if let Some(old) = old.filter(|old| self.copying.has_content(&entry, old)) {
+                let lacks = content.is_none_or(|found| self.lacks_here(&entry, &found));
+                self.there_already(entry, &old, lacks);
+                continue;
+            }
+            let content = content.filter(|found| is_what_was_listed(&entry, found));
             let Some(content) = content else {
                 self.start(entry);
                 continue;
@@ -306,6 +342,13 @@ impl Lane<'_> {
                 Err(fault) => self.copying.failed(&entry, &fault),
             }
         }
+    }
+
+    /// Whether a file of this host lacks extended attributes that its source was found to have.
+    fn lacks_here(&mut self, entry: &Entry, found: &FileContent) -> bool {
+        let Side::Below(below) = &mut self.ends.target else { return false };
+        let target = below.read(&entry.to);
+        !xattrs::includes(&self.kept_here(target), &self.kept_there(found))
     }
 
     /// R1, for a file that is in memory.

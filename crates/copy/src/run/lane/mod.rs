@@ -4,6 +4,7 @@
 //! (here)   the loop: take, pump, answer                  one token per question
 //! start    a file from the queue: look, open, share      open     a share of another lane's file
 //! span     a share: pieces under way, then its proof     finish   attributes, fsync, rename
+//! mend     attributes of a file whose content is there
 //! sum      whole files by a stock server's sha256sum
 //! link     symbolic links                                batch    small files to and from our server
 //! ```
@@ -13,6 +14,7 @@
 mod batch;
 mod finish;
 mod link;
+mod mend;
 mod open;
 mod span;
 mod start;
@@ -28,6 +30,7 @@ use super::side::{Answered, Ask, Fault, Open, Side, Told, told};
 use super::xattrs::Class;
 use crate::observe::LaneId;
 use batch::{Batch, Begun};
+use mend::Mend;
 use sftp::client::{Error, Event, Flight};
 use sftp::codec::Statvfs;
 use span::{Proof, Span};
@@ -106,6 +109,8 @@ enum What {
     XattrsTold,
     XattrsNeeded,
     XattrsSet(Class),
+    /// For a file whose content is there.
+    Mend(mend::Asked),
     /// The sums of both ends were compared.
     Summed,
     Set,
@@ -152,6 +157,7 @@ struct File {
     compare: bool,
     /// Content was compared at both ends.
     verified: bool,
+    mend: Mend,
 }
 
 /// How far a file is.
@@ -178,6 +184,7 @@ impl File {
             placing: false,
             compare: false,
             verified: false,
+            mend: Mend::default(),
         }
     }
 
@@ -500,6 +507,7 @@ impl<'a> Lane<'a> {
             What::Placed => self.placed(id, answer),
             What::Restated => self.restated(id, answer),
             What::Measured => self.measured(id, answer),
+            What::Mend(asked) => self.mending(id, *asked, answer),
             What::Summed => self.finish(id),
             What::XattrsNeeded => {
                 self.note_xattrs(id, answer);

@@ -42,8 +42,11 @@ impl Lane<'_> {
         if old.is_some_and(|old| old.kind == Kind::Directory) {
             return self.fail(id, Fault::other("there is a directory of that name"));
         }
-        if let Some(outcome) = old.and_then(|old| self.judge(entry, &old)) {
-            return self.there(id, outcome);
+        if old.is_some_and(|old| is_placed(entry, &old)) {
+            return self.placed_before(id);
+        }
+        if old.is_some_and(|old| self.is_to_be_believed(entry, &old)) {
+            return self.there(id);
         }
         if self.copying.options.dry_run {
             return self.would(id);
@@ -60,30 +63,37 @@ impl Lane<'_> {
         }
     }
 
-    /// Whether what stands there is what is to be there.
-    fn judge(&self, entry: &Entry, old: &Meta) -> Option<Outcome> {
-        let placed = entry.left.as_ref().and_then(|left| left.placed);
-        if placed.is_some_and(|placed| placed == old.identity()) {
-            return Some(Outcome::Copied);
-        }
-        let skip = old.kind == entry.meta.kind && self.copying.is_there(entry, old);
-        (skip && !self.copying.options.verify).then_some(Outcome::Skipped)
+    /// Whether what stands there has the content that is to be there, by its looks.
+    fn is_to_be_believed(&self, entry: &Entry, old: &Meta) -> bool {
+        let same = old.kind == entry.meta.kind && !entry.differs;
+        same && !self.copying.options.verify && self.copying.has_content(entry, old)
     }
 
     /// With `--verify` content counts: what has the right size is compared, not believed and not
     /// copied again.
     fn is_to_be_compared(&self, entry: &Entry, old: &Meta) -> bool {
-        let options = self.copying.options;
         let plain = entry.meta.kind == Kind::File && old.kind == Kind::File;
-        let looks = !options.preserve || self.copying.is_there(entry, old);
-        options.verify && plain && looks && old.size == entry.meta.size && !entry.differs
+        let same = old.size == entry.meta.size && !entry.differs;
+        self.copying.options.verify && plain && same
     }
 
-    fn there(&mut self, id: FileId, outcome: Outcome) {
+    /// The content is there already: nothing is left to be done but, with `-p`, its attributes.
+    pub(super) fn there(&mut self, id: FileId) {
+        let is_file = |file: &File| file.entry().meta.kind == Kind::File;
+        if self.copying.options.preserve && self.files.get(&id).is_some_and(is_file) {
+            return self.mend(id);
+        }
         let Some(file) = self.leave(id) else { return };
         match self.copying.options.dry_run {
             true => self.copying.would(file.entry(), Act::Skip),
-            false => self.copying.finished(file.entry(), outcome, false),
+            false => self.copying.finished(file.entry(), Outcome::Skipped, file.verified),
+        }
+    }
+
+    /// A lane that broke has put it in place, and had no answer.
+    fn placed_before(&mut self, id: FileId) {
+        if let Some(file) = self.leave(id) {
+            self.copying.finished(file.entry(), Outcome::Copied, false);
         }
     }
 
@@ -330,6 +340,12 @@ impl Lane<'_> {
         let part = Part { source: entry.meta.identity(), done: done.clone(), ready: false, paths };
         self.copying.journal.as_ref()?.begin(&part).ok()
     }
+}
+
+/// Whether what stands there is the part file that a lane which broke asked to be put in place.
+fn is_placed(entry: &Entry, old: &Meta) -> bool {
+    let placed = entry.left.as_ref().and_then(|left| left.placed);
+    placed.is_some_and(|placed| placed == old.identity())
 }
 
 /// What a run that was killed has moved, and what it had under way behind that: it may have arrived,
