@@ -152,6 +152,7 @@ pub(crate) fn report(report: &Report, peak: f64) {
         "mean": report.mean(),
         "peak": peak,
         "through": report.through.map(Through::name),
+        "limited_by": report.limited_by,
     }));
 }
 

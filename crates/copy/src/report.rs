@@ -33,6 +33,9 @@ pub struct Report {
     pub elapsed: Duration,
     /// What took or gave the made-up data of a test.
     pub through: Option<Through>,
+    /// What limited the connections for most of their time, in words; of several hosts those to the
+    /// last.
+    pub limited_by: Option<String>,
     /// What could not be copied, in the order it happened.
     pub failures: Vec<Failure>,
 }

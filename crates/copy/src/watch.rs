@@ -48,6 +48,9 @@ impl Watch {
         if !self.show.quiet {
             self.progress.say(&summary(&report, peak));
         }
+        if let Some(limit) = report.limited_by.as_ref().filter(|_| self.show.verbose > 0) {
+            self.progress.say(&format!("lhscp: limited by: {limit}"));
+        }
         report
     }
 

@@ -236,6 +236,14 @@ impl Connection {
         }
     }
 
+    /// What it did so far, and what its threads waited for. None through a program.
+    pub fn figures(&self) -> Option<engine::Figures> {
+        match &self.0 {
+            Way::Ssh(ssh) => Some(ssh.session.figures()),
+            Way::Program { .. } => None,
+        }
+    }
+
     /// Who the server says it is.
     pub fn peer(&self) -> Option<&Peer> {
         match &self.0 {

@@ -6,6 +6,7 @@
 //! connection  one login: opens channels, runs commands, ends               any thread
 //! desk        what happens on its channels                                 receiving thread
 //! stream      made-up data to our server or from it, for measuring
+//! limit       what limited connections that did one thing together
 //! glue        sftp::client as the engine's producers and consumers         sending, receiving threads
 //! words       what the other end says on its standard error
 //! child       the same over a local server's pipes
@@ -19,6 +20,7 @@ mod doorway;
 mod error;
 mod glue;
 mod host;
+mod limit;
 mod stream;
 mod words;
 
@@ -26,4 +28,5 @@ pub use child::child;
 pub use connection::{Connection, Finished};
 pub use error::Error;
 pub use host::Host;
+pub use limit::Limit;
 pub use stream::{Came, Next, Stream, StreamEnd};

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::words;
 use conf::Level;
 use login::Log;
-use remote::Host;
+use remote::{Host, Limit};
 use sftp::client::{Client, Event};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -20,7 +20,7 @@ pub(crate) struct Connection {
     client: Client,
     greeting: String,
     /// None for a program's pipes, which close with their last client.
-    login: Option<remote::Connection>,
+    login: Option<(remote::Connection, Arc<Log>)>,
 }
 
 impl Connection {
@@ -34,10 +34,14 @@ impl Connection {
         &self.greeting
     }
 
-    /// Ends it in good order.
+    /// Ends it in good order; with `-v`, what limited it is said.
     pub(crate) fn close(self) {
         drop(self.client);
-        if let Some(login) = self.login {
+        if let Some((login, log)) = self.login {
+            if let Some(limit) = login.figures().and_then(|figures| Limit::of(&[figures])) {
+                let limit = limit.said("commands, or the server's answers");
+                log.debug(1, format_args!("limited by: {limit}"));
+            }
             login.close();
         }
     }
@@ -102,7 +106,8 @@ fn log_in(to: &Remote, greeting: String, events: Sender<Event>) -> Result<Connec
             Level::Warning => log.info(format_args!("lhsftp: warning: {}", notice.text)),
         }
     }
-    let login = Host::ssh(loaded.config, Arc::new(log)).connect();
+    let log = Arc::new(log);
+    let login = Host::ssh(loaded.config, Arc::clone(&log)).connect();
     let login = login.map_err(|error| failed(&error))?;
     let client = match to.subsystem.as_str() {
         "sftp" => login.open(events),
@@ -110,7 +115,7 @@ fn log_in(to: &Remote, greeting: String, events: Sender<Event>) -> Result<Connec
         name => login.open_subsystem(name, events),
     };
     let client = client.map_err(|error| failed(&error))?;
-    Ok(Connection { client, greeting, login: Some(login) })
+    Ok(Connection { client, greeting, login: Some((login, log)) })
 }
 
 fn failed(error: &remote::Error) -> Failure {

@@ -142,6 +142,10 @@ fn leg(
         None => carry_out(&copying, &leg, (roots, ends), slots),
     };
     copying.report().connections += leg.route.connections.load(Ordering::Relaxed);
+    if let Some(limit) = leg.route.limit(slots) {
+        let idle = if options.bwlimit.is_some() { "--bwlimit" } else { "the server's answers" };
+        copying.report().limited_by = Some(limit.said(idle));
+    }
     *lock(report) = std::mem::take(&mut *copying.report());
     failure
 }

@@ -16,8 +16,8 @@ use crate::report::{Failure, What};
 use login::Log;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Bytes of a test that takes its time: more than any path carries.
@@ -95,7 +95,9 @@ impl Leg {
         let within = source.zip(target).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let connections = AtomicU32::new(0);
         let (fsync, stream) = (options.fsync, None);
-        let route = Route { source: end, target: root, within, fsync, stream, connections };
+        let (source_end, gone) = (end, Mutex::default());
+        let route =
+            Route { source: source_end, target: root, within, fsync, stream, connections, gone };
         let host = source.or(target).map_or_else(String::new, |host| host.name.clone());
         let (failures, rtt) = (Vec::new(), Duration::ZERO);
         let mut leg =

@@ -5,7 +5,8 @@ use super::lane::Ends;
 use super::local::Below;
 use super::side::{Fault, Side, There};
 use crate::report::{Failure, Through, What};
-use remote::{Connection, Error, Host};
+use engine::Figures;
+use remote::{Connection, Error, Host, Limit};
 use sftp::client::{Client, Event};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -51,6 +52,8 @@ pub(super) struct Route {
     pub(super) stream: Option<Direction>,
     /// Connections that were made.
     pub(super) connections: AtomicU32,
+    /// What those did that are no more.
+    pub(super) gone: Mutex<Vec<Figures>>,
 }
 
 /// Why there is no lane.
@@ -204,10 +207,19 @@ impl Route {
         if let Some(new) = held.as_ref().filter(|new| !is_old(new)) {
             return Ok(Arc::clone(new));
         }
-        *held = None;
+        let gone = held.take().and_then(|connection| connection.figures());
+        lock(&self.gone).extend(gone);
         let connection = host.connect().map_err(|error| trouble(&error))?;
         self.connections.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::clone(held.insert(Arc::new(connection))))
+    }
+
+    /// What limited all connections, in these slots and before them.
+    pub(super) fn limit(&self, slots: &[Slot]) -> Option<Limit> {
+        let mut figures = lock(&self.gone).clone();
+        let held = slots.iter().flat_map(|slot| [&slot.source, &slot.target]);
+        figures.extend(held.filter_map(|held| lock(held).as_ref()?.figures()));
+        Limit::of(&figures)
     }
 
     /// What takes or gives the data of a test.
