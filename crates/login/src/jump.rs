@@ -59,3 +59,22 @@ fn is_program(path: &PathBuf) -> bool {
     use rustix::fs::{Access, access};
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lhssh_calls_itself_whatever_else_there_is() {
+        assert_eq!(program(PROGRAM), std::env::current_exe().ok());
+    }
+
+    #[test]
+    fn a_directory_is_no_program_and_neither_is_a_file_that_may_not_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("lhssh");
+        std::fs::write(&file, "").unwrap();
+        assert!(!is_program(&dir.path().to_owned()) && !is_program(&file));
+        assert!(is_program(&std::env::current_exe().unwrap()));
+    }
+}

@@ -140,6 +140,22 @@ mod tests {
         drop(fd);
     }
 
+    /// Only a jump that ended as lhssh does when it has said why.
+    #[test]
+    fn a_jump_tells_whether_it_failed() {
+        let sh = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        let jump = |script| Proxy::jump(sh(script), "gate".to_owned()).unwrap().1;
+        assert_eq!(jump("exit 255").failed_via().as_deref(), Some("gate"));
+        for other in ["exit 0", "exit 127", "kill -9 $$"] {
+            assert_eq!(jump(other).failed_via(), None, "{other}");
+        }
+        assert_eq!(Proxy::start("sh -c 'exit 255'").unwrap().1.failed_via(), None);
+    }
+
     /// It exists and is no zombie.
     fn is_alive(pid: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
