@@ -3,7 +3,8 @@
 //! ```text
 //! (here)   the loop: take, pump, answer                  one token per question
 //! start    a file from the queue: look, open, share      open     a share of another lane's file
-//! span     a share: pieces under way, then its proof     finish   attributes, fsync, rename
+//! span     a share, cut into pieces          carry    pieces under way
+//! proof    both ends have the same           finish   attributes, fsync, rename
 //! mend     attributes of a file whose content is there
 //! sum      whole files by a stock server's sha256sum
 //! link     symbolic links                                batch    small files to and from our server
@@ -12,10 +13,12 @@
 //! channel breaks, everything it had goes back to the queue.
 
 mod batch;
+mod carry;
 mod finish;
 mod link;
 mod mend;
 mod open;
+mod proof;
 mod span;
 mod start;
 mod sum;
@@ -31,9 +34,10 @@ use super::xattrs::Class;
 use crate::observe::LaneId;
 use batch::{Batch, Begun};
 use mend::Mend;
+use proof::Proof;
 use sftp::client::{Error, Event, Flight};
 use sftp::codec::Statvfs;
-use span::{Proof, Span};
+use span::Span;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

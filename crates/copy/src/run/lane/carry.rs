@@ -1,0 +1,209 @@
+//! Carry: pieces of a lane's spans under way: asked for, passed on, arrived, and a span that is there
+//! for good.
+
+use super::super::job::After;
+use super::super::side::{Answered, Ask, Fault, Open, Side, Told};
+use super::proof::{By, Proof};
+use super::span::Span;
+use super::{At, File, FileId, Lane, Stage, What};
+use sftp::client::{Check, Data, Target};
+use std::fs::File as Disk;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Instant;
+
+impl Lane<'_> {
+    /// Asks for pieces while there is room for more under way.
+    pub(super) fn pump(&mut self) {
+        while self.flight.room() > 0 && self.lost.is_none() && !self.has_news() {
+            let Some(&id) = self.moving.front() else { return };
+            if !self.pump_one(id) {
+                self.moving.pop_front();
+            }
+        }
+    }
+
+    /// One piece of a file; false if it has none to ask for now.
+    fn pump_one(&mut self, id: FileId) -> bool {
+        let Some(file) = self.files.get_mut(&id).filter(|file| file.waits == 0) else {
+            return false;
+        };
+        let Stage::Job(job) = &file.stage else { return false };
+        let block = job.block;
+        if let Some(span) = file.spans.iter_mut().find(|span| span.compare_only && span.waits == 0)
+        {
+            let span = span.id;
+            self.prove(id, span);
+            return true;
+        }
+        let cut = file.spans.iter_mut().find_map(|span| Some((span.id, span.cut(block)?)));
+        let Some((span, piece)) = cut else { return false };
+        self.carry(id, span, piece);
+        true
+    }
+
+    /// Moves a piece from one end to the other.
+    fn carry(&mut self, id: FileId, span: u64, piece: Range<u64>) {
+        let len = piece.end - piece.start;
+        if let Some(limiter) = &self.copying.limiter {
+            sleep(limiter.take(usize::try_from(len).unwrap_or(usize::MAX)));
+        }
+        self.flight.sent(len, Instant::now());
+        let summed = matches!(&self.files.get(&id).map(|file| &file.stage),
+            Some(Stage::Job(job)) if job.summed);
+        let check = match self.proof.filter(|_| !summed) {
+            Some(Proof { source: By::Passing, .. } | Proof { target: By::Passing, .. }) => {
+                Check::Blake3
+            }
+            _ => Check::None,
+        };
+        if self.ends.within {
+            return self.copy_within(id, span, piece);
+        }
+        let passes_on = self.ends.source.is_remote() && self.ends.target.is_remote();
+        let what = match passes_on {
+            true => What::Passed { span, piece: piece.start, len },
+            false => What::Moved { span, piece: piece.start, len },
+        };
+        let token = self.token(id, what);
+        let Some(file) = self.files.get(&id) else { return };
+        match (&self.ends.source, &self.ends.target, &file.source, &file.target) {
+            (Side::There(there), _, Some(Open::Remote(from)), to) => {
+                let target = match to {
+                    Some(Open::Local(file)) => {
+                        Target::File { file: Arc::clone(file), offset: piece.start }
+                    }
+                    Some(Open::Remote(_)) => Target::Bytes,
+                    None => Target::Discard,
+                };
+                let len = u32::try_from(len).unwrap_or(u32::MAX);
+                there.client.get(from, piece.start, len, target, check, token);
+            }
+            (_, Side::There(there), from, Some(Open::Remote(to))) => {
+                let data = match from {
+                    Some(Open::Local(file)) => {
+                        Data::File { file: Arc::clone(file), offset: piece.start, len }
+                    }
+                    _ => Data::Zeros(len),
+                };
+                there.client.put(to, piece.start, data, check, token);
+            }
+            (_, _, Some(Open::Local(from)), Some(Open::Local(to))) => {
+                let answer = at_home(from, to, &piece, check);
+                self.answers.push_back((token, answer));
+            }
+            _ => self.answers.push_back((token, Err(Fault::other("a file is not open")))),
+        }
+    }
+
+    /// The server copies a piece by itself.
+    fn copy_within(&mut self, id: FileId, span: u64, piece: Range<u64>) {
+        let Some(file) = self.files.get(&id) else { return };
+        let what = What::Moved { span, piece: piece.start, len: piece.end - piece.start };
+        let (Some(from), Some(to)) = (file.source.clone(), file.target.clone()) else { return };
+        self.ask(At::Target, Ask::CopyData { from, range: piece, to }, id, what);
+    }
+
+    /// A piece came from one server and goes on to the other.
+    pub(super) fn passed(&mut self, id: FileId, at: (u64, u64, u64), answer: Answered) {
+        let (span, piece, len) = at;
+        let (bytes, hash) = match answer {
+            Ok(Told::Moved { len: came, bytes, hash }) if came == len => (bytes, hash),
+            other => return self.moved(id, at, other),
+        };
+        let token = self.token(id, What::Moved { span, piece, len });
+        let to = self.files.get(&id).and_then(|file| file.target.clone());
+        match (&self.ends.target, to) {
+            (Side::There(there), Some(Open::Remote(to))) => {
+                there.client.put(&to, piece, Data::Bytes(bytes.into()), Check::None, token);
+            }
+            _ => self.answers.push_back((token, Err(Fault::other("a file is not open")))),
+        }
+        if let (Some(hash), Some(span)) = (hash, self.span(id, span)) {
+            span.source.insert(piece, hash);
+        }
+    }
+
+    pub(super) fn span(&mut self, id: FileId, span: u64) -> Option<&mut Span> {
+        self.files.get_mut(&id)?.span(span)
+    }
+
+    /// A piece is at the target.
+    pub(super) fn moved(&mut self, id: FileId, at: (u64, u64, u64), answer: Answered) {
+        let (span_id, start, len) = at;
+        self.flight.done(len, Instant::now());
+        let (passing, within) = (self.proof, self.ends.within);
+        let Some(span) = self.span(id, span_id) else { return self.pump() };
+        span.flying -= 1;
+        match answer {
+            Ok(Told::Moved { len: came, hash, .. }) if came == len => {
+                span.done.add(start..start + len);
+                if let (Some(hash), Some(proof)) = (hash, passing) {
+                    let end = if proof.source == By::Passing {
+                        &mut span.source
+                    } else {
+                        &mut span.target
+                    };
+                    end.insert(start, hash);
+                }
+            }
+            Ok(Told::Done) if within => span.done.add(start..start + len),
+            Ok(_) => {
+                return self.fail(id, Fault::Changed("the source got shorter while it was copied"));
+            }
+            Err(fault) => return self.fail(id, fault),
+        }
+        self.worked = true;
+        self.arrived(id, &(start..start + len));
+        if self.span(id, span_id).is_some_and(|span| span.is_moved()) {
+            self.prove(id, span_id);
+        }
+        self.pump();
+    }
+
+    pub(super) fn arrived(&mut self, id: FileId, piece: &Range<u64>) {
+        self.copying.moved(self.id, piece.end - piece.start);
+        self.note_done(id, piece);
+    }
+
+    pub(super) fn note_done(&self, id: FileId, piece: &Range<u64>) {
+        let Some(File { stage: Stage::Job(job), .. }) = self.files.get(&id) else { return };
+        if let Some(number) = job.number {
+            self.copying.note(|journal| journal.done(number, piece));
+        }
+    }
+
+    /// The span is there for good.
+    pub(super) fn settle(&mut self, id: FileId, span_id: u64) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        let Stage::Job(job) = &file.stage else { return };
+        let job = Arc::clone(job);
+        file.spans.retain(|span| span.id != span_id);
+        let idle = file.spans.is_empty();
+        match job.settle() {
+            After::Whole => self.finish(id),
+            After::Failed => {
+                let fault = job.fault().unwrap_or(Fault::Missing);
+                self.failed(id, fault);
+            }
+            After::Going if idle && !self.take_share(id) => drop(self.leave(id)),
+            After::Going => {}
+        }
+    }
+}
+
+/// A piece between two files of this host.
+fn at_home(from: &Disk, to: &Disk, piece: &Range<u64>, check: Check) -> Answered {
+    let mut bytes = vec![0; usize::try_from(piece.end - piece.start).unwrap_or_default()];
+    match from.read_exact_at(&mut bytes, piece.start) {
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            return Err(Fault::Changed("the source got shorter while it was copied"));
+        }
+        other => other?,
+    }
+    to.write_all_at(&bytes, piece.start)?;
+    let hash = (check == Check::Blake3).then(|| *blake3::hash(&bytes).as_bytes());
+    Ok(Told::Moved { len: bytes.len() as u64, hash, bytes: Vec::new() })
+}
