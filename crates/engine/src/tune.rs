@@ -63,13 +63,15 @@ pub fn prepare(
 pub struct Tune {
     buffers: Buffers,
     rule: Rule,
+    receive: ReceiveBuffer,
     looked: Option<Instant>,
 }
 
 impl Tune {
     /// `rule` bounds the windows, see PEERS' limits in `proto`.
     pub fn new(buffers: Buffers, rule: Rule) -> Self {
-        Self { buffers, rule, looked: None }
+        let most = if buffers.receive.is_none() { buffers.most } else { 0 };
+        Self { buffers, rule, receive: ReceiveBuffer { most, seen: None }, looked: None }
     }
 
     pub(crate) fn rule(&self) -> Rule {
@@ -83,6 +85,7 @@ impl Tune {
         }
         self.looked = Some(now);
         let Some(path) = sys::tcp_info(fd) else { return };
+        self.receive.look(fd, &path, now);
         let receive = sys::receive_buffer(fd).unwrap_or(0);
         routes.note(path.rtt, u32::try_from(receive).unwrap_or(u32::MAX));
     }
@@ -92,6 +95,52 @@ impl Tune {
         let open = self.buffers.send.is_none();
         SendBuffer { most: if open { self.buffers.most } else { 0 }, looked: None }
     }
+}
+
+/// Raises a receive buffer that is what limits, once autotuning has given all that it may: what is
+/// set then is more than it would ever have reached.
+#[derive(Debug)]
+struct ReceiveBuffer {
+    /// The most it may grow to; 0 once there is nothing to gain.
+    most: usize,
+    /// When it was looked at last, and the bytes received until then.
+    seen: Option<(Instant, u64)>,
+}
+
+impl ReceiveBuffer {
+    /// Doubles the buffer if it limited for the last two round trips.
+    fn look(&mut self, fd: &Fd, path: &sys::TcpInfo, now: Instant) {
+        let elapsed = self.seen.map(|(at, _)| now.saturating_duration_since(at));
+        if self.most == 0 || elapsed.is_some_and(|elapsed| elapsed < path.shortest_rtt * 2) {
+            return;
+        }
+        let seen = self.seen.replace((now, path.received));
+        let Some((elapsed, (_, before))) = elapsed.zip(seen) else { return };
+        let Some(size) = sys::receive_buffer(fd) else { return };
+        let filled = fills_window(path, path.received.saturating_sub(before), elapsed);
+        if filled && size >= sys::autotuned_receive_buffer() / 10 * 9 {
+            self.raise(fd, size);
+        }
+    }
+
+    /// Doubles a buffer of `size`, as far as it may grow.
+    fn raise(&mut self, fd: impl AsFd, size: usize) {
+        let fd = fd.as_fd();
+        // As for the send buffer: the kernel's figure is twice what it is asked for.
+        let wanted = size.min(self.most);
+        let _ = sys::grow_receive_buffer(fd, wanted);
+        let raised = sys::receive_buffer(fd).unwrap_or(0);
+        if raised <= size || raised >= self.most {
+            self.most = 0;
+        }
+    }
+}
+
+/// Whether `received` bytes in `elapsed` are what our window lets through per round trip: neither
+/// the path, whose queues would make its round trips longer, nor a consumer is slower.
+fn fills_window(path: &sys::TcpInfo, received: u64, elapsed: Duration) -> bool {
+    let trips = elapsed.as_secs_f64() / path.shortest_rtt.as_secs_f64().max(1e-6);
+    path.our_window > 0 && received as f64 >= trips * f64::from(path.our_window) * 0.85
 }
 
 /// Raises a send buffer that is what limits. Sources ask after each batch, as nobody else wakes
@@ -171,6 +220,33 @@ mod tests {
             let [some, more] = [16 << 20, 64 << 20].map(grown);
             assert!(small < some && some < more, "{small} {some} {more}");
         }
+    }
+
+    /// Effect of MaxSockBuf on receivers (D6), where the buffer may grow at all.
+    #[test]
+    fn a_receive_buffer_grows_to_what_is_allowed_and_never_shrinks() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        for most in [64 << 10, 1 << 20, 16 << 20] {
+            let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let size = || sys::receive_buffer(&socket).unwrap();
+            let before = size();
+            let mut buffer = ReceiveBuffer { most, seen: None };
+            while buffer.most > 0 {
+                buffer.raise(&socket, size());
+            }
+            assert!(size() >= before, "{most}: {before} became {}", size());
+            assert!(size() == before || size() <= 2 * most, "{most}: {}", size());
+        }
+    }
+
+    #[test]
+    fn a_window_limits_when_each_round_trip_brings_as_much() {
+        let trip = Duration::from_millis(100);
+        let path = sys::TcpInfo { shortest_rtt: trip, our_window: 128 << 10, ..Default::default() };
+        assert!(fills_window(&path, 250 << 10, 2 * trip));
+        assert!(!fills_window(&path, 100 << 10, 2 * trip), "somebody else is slower");
+        let unknown = sys::TcpInfo { our_window: 0, ..path };
+        assert!(!fills_window(&unknown, 250 << 10, 2 * trip), "an old kernel does not tell");
     }
 
     fn path(unacknowledged: u32, congestion_window: u32) -> sys::TcpInfo {

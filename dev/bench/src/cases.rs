@@ -90,6 +90,8 @@ pub(crate) struct Entrant {
     pub(crate) tool: Tool,
     /// More options for the client.
     pub(crate) args: &'static [&'static str],
+    /// More options for the server, if it is ours.
+    pub(crate) server_args: &'static [&'static str],
     /// Both ends run without privilege, though the bench has it.
     pub(crate) plain: bool,
     /// Bytes moved are divided by this: who is ten times slower need not take ten times longer.
@@ -97,7 +99,7 @@ pub(crate) struct Entrant {
 }
 
 const fn entrant(name: &'static str, tool: Tool) -> Entrant {
-    Entrant { name, tool, args: &[], plain: false, divide: 1 }
+    Entrant { name, tool, args: &[], server_args: &[], plain: false, divide: 1 }
 }
 
 const BOTH_OURS: Tool = Tool::Ssh { client: Side::Ours, server: Side::Ours };
@@ -281,11 +283,14 @@ const LONGER: Path = Path { rtt_ms: 240, ..LONG };
 const LOSSY: Path = Path { rtt_ms: 25, loss: 0.0001, ..LONG };
 const LOSSY_BBR: Path = Path { congestion: "bbr", ..LOSSY };
 const CAPPED: Path = Path { server_rmem_kib: Some(256), ..LONG };
-const NOT_ASKING: Entrant = Entrant { divide: 64, ..OURS };
+// What autotuning gives alone: a server grows beyond it by itself, up to its MaxSockBuf.
+const AUTOTUNED: Entrant = Entrant { server_args: &["-oMaxSockBuf=128K"], divide: 64, ..OURS };
 const ASKING: Entrant =
     Entrant { args: &["-oRemoteRcvBuf=64M"], divide: 2, ..entrant("ours-rcvbuf", BOTH_OURS) };
+const GROWING: Entrant = Entrant { divide: 2, ..entrant("ours-growing", BOTH_OURS) };
 const SET: Entrant =
     Entrant { args: &["-oTcpRcvBuf=32M", "-oRemoteRcvBuf=32M"], ..entrant("ours-set", BOTH_OURS) };
+const ASKED_OR_NOT: &[Entrant] = &[AUTOTUNED, ASKING, GROWING, SLOW_STOCK];
 const AUTOTUNED_OR_SET: &[Entrant] = &[OURS, SET, SLOW_STOCK];
 const ASKING_BARS: &[Bar] = &[bar("ours-rcvbuf", Rate, Contender("ours"), 8.0, 30.0)];
 const EARLY_BARS: &[Bar] = &[bar("ours-set", Rate, Contender("ours"), 1.5, 1.5)];
@@ -327,7 +332,7 @@ pub(crate) const LINK: &[Case] = &[
     ),
     link("240ms-push", Work::PushFile, LONGER, OURS_IPERF, FULL),
     link("240ms-pull", Work::PullFile, LONGER, OURS_IPERF, FULL),
-    link("rcvbuf-push", Work::PushFile, CAPPED, &[NOT_ASKING, ASKING, SLOW_STOCK], ASKING_BARS),
+    link("rcvbuf-push", Work::PushFile, CAPPED, ASKED_OR_NOT, ASKING_BARS),
     link("first-second-push", Work::EarlyPush, UNTUNED, AUTOTUNED_OR_SET, EARLY_BARS),
     link("first-second-pull", Work::EarlyPull, UNTUNED, AUTOTUNED_OR_SET, EARLY_BARS),
     link("interactive-push", Work::KeysPush, OFFICE, OURS_OPENSSH, TWO_ROUND_TRIPS),

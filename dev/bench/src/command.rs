@@ -55,7 +55,9 @@ pub(crate) fn server(lab: &Lab, entrant: &Entrant, order: &Order<'_>) -> Result<
     let address = order.server.ip().to_string();
     let end = |words: Vec<String>| End { words, ..End::default() };
     Ok(match entrant.tool {
-        Tool::Ssh { server, .. } => End { inetd: true, ..end(sshd(lab, server, order.user)?) },
+        Tool::Ssh { server, .. } => {
+            End { inetd: true, ..end(sshd(lab, server, entrant, order.user)?) }
+        }
         Tool::Iperf => end(words(&["iperf3", "-s", "-1", "-B", &address, "-p", &port])),
         Tool::Netcat if order.work.is_push() => {
             end(shell(&format!("nc -l {address} {port} | cat >/dev/null")))
@@ -67,14 +69,15 @@ pub(crate) fn server(lab: &Lab, entrant: &Entrant, order: &Order<'_>) -> Result<
     })
 }
 
-fn sshd(lab: &Lab, side: Side, user: &str) -> Result<Vec<String>> {
+fn sshd(lab: &Lab, side: Side, entrant: &Entrant, user: &str) -> Result<Vec<String>> {
     let config =
         |whose: &str| lab.user_dir(user).join(format!("{whose}.conf")).display().to_string();
     if side == Side::Stock {
         return Ok(words(&[SSHD, "-i", "-e", "-f", &config("stock")]));
     }
     let program = lab.lhsshd.as_ref().context("lhsshd")?.display().to_string();
-    let command = words(&[&program, "-i", "-e", "-f", &config("ours")]);
+    let mut command = words(&[&program, "-i", "-e", "-f", &config("ours")]);
+    command.extend(words(entrant.server_args));
     // lhsshd serves the user who runs it.
     Ok(if user == lab.user { command } else { [become_user(user), command].concat() })
 }
