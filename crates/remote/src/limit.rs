@@ -35,7 +35,11 @@ impl Limit {
         let (_, most) = verdicts.iter().max_by(order)?;
         let all: f64 = verdicts.iter().map(|(age, _)| age.as_secs_f64()).sum();
         let share = together(most) / all.max(f64::MIN_POSITIVE);
-        let rate = verdicts.iter().map(|(_, verdict)| verdict.rate).sum();
+        let bytes = |(age, verdict): &(Duration, Verdict)| age.as_secs_f64() * verdict.rate as f64;
+        let longest = verdicts.iter().map(|(age, _)| age.as_secs_f64()).fold(0.0, f64::max);
+        // They were not all there all the time.
+        let rate = verdicts.iter().map(bytes).sum::<f64>() / longest.max(f64::MIN_POSITIVE);
+        let rate = rate.round() as u64;
         Some(Self(Verdict { share, rate, ..*most }))
     }
 
@@ -77,7 +81,7 @@ mod tests {
         // Two for four seconds each, against one for four and a half.
         let limit = among(&[(8, loss), (5, core), (8, loss)]);
         assert_eq!(limit.0.cause, Cause::Loss);
-        assert_eq!(limit.0.rate, 20_000_001);
+        assert_eq!(limit.0.rate, 20_000_001, "the third one had five seconds of the eight");
         assert!((limit.0.share - 8.0 / 21.0).abs() < 1e-9, "{limit:?}");
         assert_eq!(among(&[(8, loss), (5, core)]).0.cause, Cause::Core);
     }
