@@ -225,6 +225,14 @@ impl Fd {
         Ok(size.saturating_sub(rustix::fs::tell(&self.fd)?))
     }
 
+    /// Makes calls on a socket of ours alone return instead of wait: splice holds a pipe's lock while
+    /// it waits, and its writer could not even be killed.
+    pub(crate) fn never_wait(&self) {
+        if let Ok(flags) = rustix::fs::fcntl_getfl(&self.fd) {
+            let _ = rustix::fs::fcntl_setfl(&self.fd, flags | rustix::fs::OFlags::NONBLOCK);
+        }
+    }
+
     /// Passes up to `len` bytes that are there ([`Fd::passable`]) on to this socket, waiting for
     /// room: within the kernel, without a copy.
     pub(crate) fn pass(&self, from: &Self, len: usize) -> io::Result<usize> {

@@ -190,7 +190,10 @@ impl<P: Program> Rx<P> {
     pub fn run(mut self) -> (P, Totals, Result<(), Error>) {
         let ledger = std::sync::Arc::clone(self.session.ledger());
         let hand = ledger.enlist(Role::Receiving);
-        let end = self.turns(&hand);
+        let end = self.turns(&hand).map_err(|error| match self.session.tx().take_cut() {
+            Some(why) => Error::Local("read the input", why),
+            None => error,
+        });
         self.program.over();
         let drained = hand.sink.time(|| self.drain_sinks());
         self.session.ledger().written.set(self.routes.totals().written);

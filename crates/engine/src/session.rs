@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     quantum: AtomicUsize,
     /// There is more than one channel, and a command or a user has one.
     company: AtomicBool,
+    /// Data goes to the socket without coming by.
+    passes: AtomicBool,
 }
 
 /// A logged-in connection; clones are the same one.
@@ -110,6 +112,7 @@ impl Session {
             pace: Lock::new(Pace::new()),
             quantum: AtomicUsize::new(BATCH),
             company: AtomicBool::new(false),
+            passes: AtomicBool::new(false),
         };
         let session = Self(Arc::new(shared));
         let tx = Arc::clone(&session.0.tx);
@@ -232,7 +235,7 @@ impl Session {
         let stage = || self.tx().stage(&mut batch, || !sender.is_closed());
         let staged = hand.queue.time(stage)?;
         let Some((ticket, rekey_due)) = staged else {
-            self.tx().pool().put(batch);
+            self.tx().give_back(batch);
             return Ok(false);
         };
         match self.workers() {
@@ -256,7 +259,11 @@ impl Session {
 
     /// Whether data may go from its descriptor to the socket without coming by.
     pub(crate) fn passes(&self) -> bool {
-        self.fd().is_socket() && self.tx().is_bare()
+        let passes = self.fd().is_socket() && self.tx().is_bare();
+        if passes && !self.0.passes.swap(true, Ordering::Relaxed) {
+            self.fd().never_wait();
+        }
+        passes
     }
 
     /// Batches of the size that this path and its channels call for.

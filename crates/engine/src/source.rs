@@ -227,6 +227,7 @@ fn pass(
     code: Option<u32>,
     hand: &Hand,
 ) -> Result<bool, Error> {
+    let Ok(from) = fd.try_clone() else { return Ok(false) };
     // From here on nothing of this descriptor is still to be passed on.
     let Some(mut batch) = hand.queue.time(|| session.tx().pool().heads()) else {
         return Err(Error::Closed);
@@ -238,7 +239,6 @@ fn pass(
         session.tx().pool().put(batch);
         return Ok(false);
     };
-    let from = fd.try_clone().map_err(|error| Error::Local("read", error))?;
     session.tx().pass_from(Arc::new(from));
     batch.finish(bytes, sender.max_packet, sender.remote, code);
     if session.send(sender, batch, hand)? {

@@ -146,6 +146,8 @@ pub(crate) trait Wire {
     }
     /// [`Fd::pass`].
     fn pass(&self, from: &Fd, len: usize) -> io::Result<usize>;
+    /// [`Fd::shutdown`].
+    fn end(&self) {}
 }
 
 impl Wire for Fd {
@@ -168,6 +170,10 @@ impl Wire for Fd {
     fn pass(&self, from: &Fd, len: usize) -> io::Result<usize> {
         Fd::pass(self, from, len)
     }
+
+    fn end(&self) {
+        Fd::shutdown(self);
+    }
 }
 
 /// The sending half of a connection.
@@ -179,6 +185,8 @@ pub(crate) struct Tx<W = Fd> {
     writer: Lock<Writer>,
     /// Where the data of the one batch of heads comes from.
     passing: Lock<Option<Arc<Fd>>>,
+    /// Why the data of a packet did not come whose head is out: nothing can follow that.
+    cut: Lock<Option<io::Error>>,
     leftover: Lock<bool>,
     leftover_there: Signal,
     pool: crate::pool::Pool,
@@ -206,6 +214,7 @@ impl<W: Wire> Tx<W> {
             moved: Signal::new(),
             writer: Lock::new(Writer { batches: VecDeque::with_capacity(RING), skip: 0 }),
             passing: Lock::new(None),
+            cut: Lock::new(None),
             leftover: Lock::new(false),
             leftover_there: Signal::new(),
             pool: crate::pool::Pool::new(),
@@ -264,6 +273,19 @@ impl<W: Wire> Tx<W> {
     /// one batch of heads ([`Pool::heads`](crate::pool::Pool::heads)), so there is no other.
     pub(crate) fn pass_from(&self, fd: Arc<Fd>) {
         *self.passing.lock() = Some(fd);
+    }
+
+    /// What became of the input that was passed on when the connection ended, if that is why.
+    pub(crate) fn take_cut(&self) -> Option<io::Error> {
+        self.cut.lock().take()
+    }
+
+    /// A batch that is written, or that nobody wants any more.
+    pub(crate) fn give_back(&self, batch: Batch) {
+        if batch.is_heads() {
+            *self.passing.lock() = None;
+        }
+        self.pool.put(batch);
     }
 
     /// Stages and seals one message; never waits, and fails when too many wait already. During a
@@ -465,11 +487,20 @@ impl<W: Wire> Tx<W> {
         Ok(true)
     }
 
+    /// Passes on what lies outside our memory. If that fails on the input's side, nobody else would
+    /// notice: the connection is whole, and the peer waits for the rest of a packet.
     fn pass(&self, bytes: usize) -> io::Result<usize> {
-        match self.passing.lock().clone() {
+        let fd = self.passing.lock().clone();
+        let passed = match fd {
             Some(fd) => self.wire.pass(&fd, bytes),
             None => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        };
+        passed.inspect_err(|error| {
+            if !is_of_connection(error.kind()) {
+                self.cut.lock().get_or_insert(io::Error::new(error.kind(), error.to_string()));
+                self.wire.end();
+            }
+        })
     }
 
     /// Returns written batches to the pool.
@@ -484,10 +515,7 @@ impl<W: Wire> Tx<W> {
             writer.skip -= len;
             if let Some(batch) = writer.batches.pop_front() {
                 self.ledger.sent.packets.add(batch.len() as u64);
-                if batch.is_heads() {
-                    *self.passing.lock() = None;
-                }
-                self.pool.put(batch);
+                self.give_back(batch);
             }
         }
     }
@@ -536,6 +564,12 @@ impl Order {
             Some(kind) => Err(Error::Local("write to the connection", kind.into())),
         }
     }
+}
+
+/// Whether an error of passing data on is the socket's, which the receiving thread hears, too.
+fn is_of_connection(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(kind, Kind::BrokenPipe | Kind::ConnectionReset | Kind::NotConnected | Kind::TimedOut)
 }
 
 fn unread() -> Error {
@@ -593,6 +627,51 @@ mod tests {
         let next = tx.order.lock().next;
         tx.order.lock().next = next.rekeyed(true);
         tx.message(b"under the next").unwrap();
+    }
+
+    /// Its input fails in the middle of a packet.
+    #[derive(Default)]
+    struct Cut {
+        why: Option<io::ErrorKind>,
+        ended: std::sync::atomic::AtomicBool,
+    }
+
+    impl Wire for Cut {
+        fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+            Ok(slices.iter().map(|slice| slice.len()).sum())
+        }
+
+        fn write_by(&self, slices: &[IoSlice<'_>], _: Instant) -> io::Result<usize> {
+            self.write(slices)
+        }
+
+        fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+            self.write(slices).map(Some)
+        }
+
+        fn pass(&self, _: &Fd, len: usize) -> io::Result<usize> {
+            self.why.map_or(Ok(len), |why| Err(why.into()))
+        }
+
+        fn end(&self) {
+            self.ended.store(true, std::sync::atomic::Ordering::SeqCst);
+        }
+    }
+
+    /// The socket is whole then, and the receiving thread would wait for ever.
+    #[test]
+    fn input_that_fails_in_the_middle_of_a_packet_ends_the_connection() {
+        use io::ErrorKind::{BrokenPipe, Other, UnexpectedEof};
+        let (read, _write) = io::pipe().unwrap();
+        let from = Arc::new(Fd::from(std::os::fd::OwnedFd::from(read)));
+        for (why, is_ours) in [(UnexpectedEof, true), (Other, true), (BrokenPipe, false)] {
+            let wire = Arc::new(Cut { why: Some(why), ..Cut::default() });
+            let tx = Tx::new(Arc::clone(&wire), Default::default());
+            tx.pass_from(Arc::clone(&from));
+            assert_eq!(tx.pass(10).unwrap_err().kind(), why);
+            assert_eq!(tx.take_cut().is_some(), is_ours, "{why}");
+            assert_eq!(wire.ended.load(std::sync::atomic::Ordering::SeqCst), is_ours);
+        }
     }
 
     /// B7 after login: a peer that asks and does not read the answers.

@@ -251,6 +251,32 @@ fn bare_data_of_a_file_arrives_unchanged_and_once() {
     });
 }
 
+/// Nothing stands for the data that a packet has promised: the connection ends, and says why.
+#[test]
+fn bare_data_of_a_file_that_becomes_shorter_never_hangs() {
+    ours(&ASK_MAC, &BOTH).must(|pair| {
+        let file = tempfile::NamedTempFile::new()?;
+        file.as_file().set_len(400 << 20)?;
+        let mut command = pair.command("sleep 1; wc -c")?;
+        let client = command
+            .stdin(fs::File::open(file.path())?)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        std::thread::sleep(Duration::from_millis(700));
+        file.as_file().set_len(1000)?;
+        let ended = client.wait_with_output()?;
+        let told = String::from_utf8_lossy(&ended.stderr);
+        // Between two packets it is the end of the file.
+        ensure!(
+            ended.status.success() || told.contains("read the input: the input became shorter"),
+            "{}: {told}",
+            ended.status
+        );
+        Ok(())
+    });
+}
+
 /// Small pieces come by, large ones do not: in order all the same.
 #[test]
 fn bare_data_of_a_pipe_arrives_in_order_whatever_its_pieces() {
