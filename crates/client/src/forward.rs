@@ -10,6 +10,7 @@ use engine::{Flow, Port, Program, Session, Sink, Source, SourceEnd, Stream};
 use proto::Event;
 use proto::channel::{LocalId, OpenReason};
 use std::io;
+use std::sync::Arc;
 
 /// The server's policy refuses (RFC 4254 section 5.1); sshd says no more than "open failed" then.
 const PROHIBITED: u32 = OpenReason::AdministrativelyProhibited as u32;
@@ -35,6 +36,10 @@ impl<'a> Forward<'a> {
 
     fn start(&mut self, port: &mut Port<'_>, id: LocalId) -> Result<(), engine::Error> {
         let Some(Streams { stdin, stdout, .. }) = self.streams.take() else { return Ok(()) };
+        if login::is_jump() {
+            // Ctrl-C is for the program that we lead: lhsftp goes on after one.
+            let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default());
+        }
         port.attach(id, Stream::Data, Sink::fd(stdout));
         // A connection has no second stream.
         port.attach(id, Stream::Stderr, Sink::discard());

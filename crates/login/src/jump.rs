@@ -2,8 +2,8 @@
 //! standard streams are the connection, as those of a ProxyCommand are (proxy).
 //!
 //! It gets its arguments as they are, without a shell that could read them. It stays in our process
-//! group, so that it can ask the user, and does not hear Ctrl-C, which is for us: it ends with the
-//! connection.
+//! group, so that it can ask the user; once it is logged in it does not hear Ctrl-C any more, which is
+//! for us: it ends with the connection.
 
 use crate::proxy::Proxy;
 use crate::{Error, Log};
@@ -36,14 +36,18 @@ pub(crate) fn start(jump: Jump, log: &Log) -> Result<(Fd, Proxy), Error> {
     let Jump { via, args } = jump;
     let line = args.join(OsString::from(" ").as_os_str());
     log.debug(1, format_args!("jumping through {via}: {PROGRAM} {}", line.display()));
-    let mut call = Command::new("/bin/sh");
-    call.args(["-c", "trap '' INT; exec \"$@\"", "sh"]).arg(program).args(args);
-    call.env(DEPTH, (depth + 1).to_string());
+    let mut call = Command::new(program);
+    call.args(args).env(DEPTH, (depth + 1).to_string());
     let started = log.for_child().and_then(|stderr| {
         call.stderr(stderr);
         Proxy::jump(call, via)
     });
     started.map_err(Error::Proxy)
+}
+
+/// Whether this process leads another one through a host.
+pub fn is_jump() -> bool {
+    std::env::var_os(DEPTH).is_some()
 }
 
 /// Ourselves if we are `name`d so, else the one beside us, else that of `PATH`.

@@ -30,6 +30,7 @@ mod trust;
 
 pub use credentials::Keyring;
 pub use error::Error;
+pub use jump::is_jump;
 pub use log::{Log, escaped};
 pub use proxy::Proxy;
 pub use receive_buffer::receive_buffer_granted;

@@ -45,7 +45,10 @@ impl Host {
     /// ConnectTimeout and, after the login, ServerAliveInterval say otherwise: a copy is to go on
     /// elsewhere, not to hang.
     pub fn ssh(mut conf: Client, log: Arc<Log>) -> Self {
-        conf.connect_timeout.0.get_or_insert(PATIENCE);
+        // A jump asks the user in its own process: the time of that is not known here.
+        let patience =
+            if matches!(conf.jump(), Ok(Some(_))) { PATIENCE_WITH_PROGRAMS } else { PATIENCE };
+        conf.connect_timeout.0.get_or_insert(patience);
         if conf.server_alive_interval.is_zero() {
             (conf.server_alive_interval, conf.server_alive_count_max) = (ALIVE, ALIVE_COUNT);
         }
