@@ -27,7 +27,7 @@ demo: setup
 
 test: setup
 	$(CARGO) build --profile $(PROFILE) --workspace --bins
-	LONGHAUL_BIN_DIR=target/$(BIN_DIR) $(CARGO) test --profile $(PROFILE) --workspace --no-fail-fast
+	LONGHAUL_BIN_DIR=target/$(BIN_DIR) scripts/test --profile $(PROFILE)
 	$(CARGO) test --profile $(PROFILE) --package engine --features shuttle,none --lib schedules
 	$(CARGO) test $(FUZZ)
 

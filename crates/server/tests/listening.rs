@@ -44,6 +44,7 @@ fn d5_a_killed_session_touches_neither_the_listener_nor_others() {
         server.assert_serves();
     }
     // One that has not logged in, too.
+    until("the others to end", || server.sessions() == first, || server.log());
     let silent = server.connect();
     until("a session", || server.sessions().len() > first.len(), || server.log());
     let young = server.sessions().into_iter().find(|pid| !first.contains(pid)).unwrap();
