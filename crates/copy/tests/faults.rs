@@ -12,10 +12,11 @@ use copy::options::{Host, Lanes, Options};
 use copy::report::What;
 use copy::{Event, Observer};
 use std::fs;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, SystemTime};
 
 /// A server whose channels break after so many reads, of at most 64 KiB, from us or to us.
 fn breaks_after(upload: bool, reads: u64) -> Arc<Host> {
@@ -214,7 +215,7 @@ impl Observer for Change<'_> {
         if let Event::Moved { .. } = event
             && self.1.fetch_add(1, Ordering::SeqCst) == 3
         {
-            std::thread::sleep(std::time::Duration::from_millis(1100));
+            std::thread::sleep(Duration::from_millis(1100));
             fs::write(self.0, noise(99, 12_345_678)).unwrap();
         }
     }
@@ -233,6 +234,54 @@ fn f9_a_source_that_changes_is_read_again() {
     }
 }
 
+/// Puts another file of the same size in the source's place once its first bytes have moved, and
+/// lets all lanes but the first begin only then.
+struct Replace<'a> {
+    source: &'a Path,
+    lanes: AtomicU64,
+    pieces: AtomicU64,
+    replaced: Barrier,
+}
+
+impl Observer for Replace<'_> {
+    fn observe(&self, event: &Event<'_>) {
+        match event {
+            Event::LaneOpened { .. } if self.lanes.fetch_add(1, Ordering::SeqCst) == 1 => {
+                self.replaced.wait();
+            }
+            Event::Moved { .. } if self.pieces.fetch_add(1, Ordering::SeqCst) == 0 => {
+                let aside = self.source.with_extension("aside");
+                fs::write(&aside, noise(99, 20_000_000)).unwrap();
+                let later = SystemTime::now() + Duration::from_secs(2);
+                fs::File::open(&aside).unwrap().set_modified(later).unwrap();
+                fs::rename(&aside, self.source).unwrap();
+                self.replaced.wait();
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn f9_a_source_that_is_replaced_between_two_lanes_is_read_again() {
+    for upload in [true, false] {
+        let lab = Lab::new();
+        fs::write(lab.path("source"), noise(1, 20_000_000)).unwrap();
+        let source = lab.path("source");
+        let replaced = Barrier::new(2);
+        let (lanes, pieces) = (AtomicU64::new(0), AtomicU64::new(0));
+        let observer = Replace { source: &source, lanes, pieces, replaced };
+        let options = Options {
+            lanes: self::lanes(2),
+            bwlimit: NonZeroU64::new(20_000_000),
+            ..both_ways(&lab, upload)
+        };
+        let report = lab.watch(&options, &observer);
+        assert_eq!(report.failures, [], "upload {upload}");
+        assert_eq!(tree(&source), tree(&lab.path("target")), "upload {upload}");
+    }
+}
+
 /// Changes the source again and again.
 struct Restless<'a>(&'a Path, AtomicU64);
 
@@ -240,7 +289,7 @@ impl Observer for Restless<'_> {
     fn observe(&self, event: &Event<'_>) {
         if let Event::Moved { .. } = event {
             let turn = self.1.fetch_add(1, Ordering::SeqCst);
-            let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(turn + 1_000_000_000);
+            let old = std::time::UNIX_EPOCH + Duration::from_secs(turn + 1_000_000_000);
             fs::File::open(self.0).unwrap().set_modified(old).unwrap();
         }
     }

@@ -32,8 +32,9 @@ impl Lane<'_> {
         };
         let Stage::Job(job) = &file.stage else { return false };
         let block = job.block;
-        if let Some(span) = file.spans.iter_mut().find(|span| span.compare_only && span.waits == 0)
-        {
+        let unknown = file.unknown;
+        let compare = |span: &&mut Span| span.compare_only && span.waits == 0 && !unknown;
+        if let Some(span) = file.spans.iter_mut().find(compare) {
             let span = span.id;
             self.prove(id, span);
             return true;

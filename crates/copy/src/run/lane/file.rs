@@ -16,6 +16,8 @@ pub(super) type FileId = u64;
 pub(super) struct File {
     pub(super) stage: Stage,
     pub(super) source: Option<Open>,
+    /// The source may be another than what the lane that began it has open.
+    pub(super) unknown: bool,
     pub(super) target: Option<Open>,
     /// Answers that the current step waits for.
     pub(super) waits: u32,
@@ -52,6 +54,7 @@ impl File {
         Self {
             stage,
             source: None,
+            unknown: false,
             target: None,
             waits: 0,
             fault: None,

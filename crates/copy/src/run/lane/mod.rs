@@ -96,6 +96,8 @@ enum What {
         piece: u64,
         at: At,
     },
+    /// What another lane has begun is what this one has opened.
+    SourceKnown,
     SourceSeen,
     TargetSeen,
     /// Extended attributes of the source, ahead of time or when they are needed.
@@ -360,6 +362,7 @@ impl<'a> Lane<'a> {
             What::SourceHashed { span } => self.hashed(id, span, At::Source, answer),
             What::TargetHashed { span } => self.hashed(id, span, At::Target, answer),
             What::XattrsTold => self.note_xattrs(id, answer),
+            What::SourceKnown => self.known(id, answer),
             What::ReadBack { span, piece, at } => self.read_back(id, (span, piece, at), answer),
             what => self.stepped(id, &what, answer),
         }

@@ -1,7 +1,7 @@
 //! Open: a share of a file that another lane has begun.
 
 use super::super::job::{Job, Share, Way};
-use super::super::side::Ask;
+use super::super::side::{Answered, Ask, Fault, Told};
 use super::span::Span;
 use super::{At, File, FileId, Lane, Stage, What};
 use std::sync::Arc;
@@ -28,6 +28,39 @@ impl Lane<'_> {
         };
         self.ask_for(At::Source, Ask::Open(job.entry.from.clone()), id, What::SourceOpened);
         self.ask_for(At::Target, open, id, What::TargetOpened);
+    }
+
+    /// Both ends are open. Another file may have taken the source's name since the first lane opened
+    /// it: nothing of this one counts before it is known to be the same (F9). Data moves meanwhile.
+    pub(super) fn joined(&mut self, id: FileId) {
+        let Some(file) = self.files.get(&id) else { return };
+        let source = file.source.clone().filter(|_| !self.is_device(file));
+        if let (Some(source), Some(file)) = (source, self.files.get_mut(&id)) {
+            file.unknown = true;
+            self.ask(At::Source, Ask::Fstat(source), id, What::SourceKnown);
+        }
+        self.moving.push_back(id);
+        self.pump();
+    }
+
+    /// The source that this lane has open was looked at.
+    pub(super) fn known(&mut self, id: FileId, answer: Answered) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        let listed = file.entry().meta.identity();
+        match answer {
+            Ok(Told::Meta(now)) if now.identity() == listed => {}
+            Ok(_) => {
+                return self.fail(id, Fault::Changed("the source changed while it was copied"));
+            }
+            Err(fault) => return self.fail(id, fault),
+        }
+        file.unknown = false;
+        let there = file.spans.iter().filter(|span| span.is_moved() && span.waits == 0);
+        for span in there.map(|span| span.id).collect::<Vec<_>>() {
+            self.prove(id, span);
+        }
+        self.moving.push_back(id);
+        self.pump();
     }
 
     fn add_span(&mut self, id: FileId, share: Share) {

@@ -78,6 +78,9 @@ impl Proof {
 impl Lane<'_> {
     /// All pieces are there: are they what they were?
     pub(super) fn prove(&mut self, id: FileId, span_id: u64) {
+        if self.files.get(&id).is_some_and(|file| file.unknown) {
+            return;
+        }
         let Some(proof) = self.proof else { return self.settle(id, span_id) };
         let Some(file) = self.files.get_mut(&id) else { return };
         let Stage::Job(job) = &file.stage else { return };

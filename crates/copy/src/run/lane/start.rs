@@ -208,8 +208,7 @@ impl Lane<'_> {
             return self.fail(id, fault);
         }
         if matches!(file.stage, Stage::Job(_)) {
-            self.moving.push_back(id);
-            return self.pump();
+            return self.joined(id);
         }
         if !self.asks_for_holes(id) {
             self.share(id);
