@@ -105,9 +105,11 @@ mod tests {
     use std::io::IoSliceMut;
     use std::time::Instant;
 
-    /// A proxy that says when it is ready.
+    /// A proxy that says when it is ready. Who runs the tests may have been told to ignore HUP,
+    /// and a shell cannot trap what was ignored when it began.
     fn start(script: &str) -> (Fd, Proxy) {
-        let (fd, proxy) = Proxy::start(&format!("sh -c '{script}'")).unwrap();
+        let command = format!("env --default-signal=HUP sh -c '{script}'");
+        let (fd, proxy) = Proxy::start(&command).unwrap();
         let mut ready = [0; 6];
         fd.read(&mut [IoSliceMut::new(&mut ready)]).unwrap();
         assert_eq!(&ready, b"ready\n");

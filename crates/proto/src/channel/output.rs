@@ -7,21 +7,22 @@ use crate::draft::Draft;
 use wire::msg;
 
 impl Channels {
-    /// Asks for a channel; `None` when there are too many, or when it may not be (N3).
+    /// Asks for a channel; the error says in words why it cannot be.
     pub(crate) fn ask_for(
         &mut self,
         purpose: Purpose<'_>,
         window: u32,
         max_packet: u32,
         draft: &mut Draft,
-    ) -> Option<LocalId> {
+    ) -> Result<LocalId, &'static str> {
         #[cfg(feature = "none")]
         if !self.may_open(purpose.kind()) {
-            return None;
+            return Err("clear text was agreed on: it goes with one session and nothing else (N3)");
         }
-        let id = self.enter(Channel::new(Stage::Opening, 0, window))?;
+        let id = self.enter(Channel::new(Stage::Opening, 0, window));
+        let id = id.ok_or("too many channels on one connection")?;
         draft.send(purpose.open(id.0, window, max_packet));
-        Some(id)
+        Ok(id)
     }
 
     /// Lets the peer have the channel that it asked for.

@@ -101,7 +101,7 @@ impl Connection {
     ) -> Result<LocalId, Error> {
         let id = self.channels.ask_for(purpose, window, max_packet, &mut self.draft);
         self.leave(out)?;
-        id.ok_or_else(|| Error::Local("too many channels on one connection".to_owned()))
+        id.map_err(|why| Error::Local(why.to_owned()))
     }
 
     /// Answers `OpenRequested`: the peer may send `window` bytes, at most `max_packet` at once.

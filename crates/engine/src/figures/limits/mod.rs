@@ -244,7 +244,7 @@ fn on_the_way(path: &Path, rate: u64) -> (Cause, End, u64) {
     let peer_window = u64::from(tcp.peer_window);
     if peer >= MUCH && peer >= ours {
         // A window that is smaller than what the path holds, or one that nobody empties.
-        let small = flight >= peer_window / 4;
+        let small = peer_window > 0 && flight >= peer_window / 4;
         return if small {
             (Cause::ReceiveBuffer, End::There, peer_window)
         } else {

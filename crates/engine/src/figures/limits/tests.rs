@@ -96,6 +96,8 @@ fn a_full_socket_is_told_apart_by_what_the_kernel_counted() {
         (p.tcp.rtt, p.tcp.shortest_rtt) = (ms(1), ms(1));
     });
     assert_eq!(slow, (Cause::Core, End::There));
+    let shut = with(|p| (p.tcp.rwnd_limited, p.tcp.peer_window) = (8 * SECOND, 0));
+    assert_eq!(shut, (Cause::Core, End::There), "a window that is shut has no size to be raised");
     assert_eq!(with(|p| p.tcp.retransmits = 100), (Cause::Loss, End::Here));
     let queue = with(|p| (p.tcp.retransmits, p.tcp.rtt) = (100, ms(190)));
     assert_eq!(queue, (Cause::Path, End::Here), "the losses are those of its own queue");

@@ -40,7 +40,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 fn act(side: &mut Side, what: u8, id: LocalId) {
     let (channels, draft) = (&mut side.channels, &mut side.draft);
     match what {
-        0 => drop(channels.ask_for(Purpose::Session, 9, 1000, draft)),
+        0 => _ = channels.ask_for(Purpose::Session, 9, 1000, draft),
         1 => channels.accept(id, 9, 1000, draft),
         2 => channels.reject(id, OpenReason::ConnectFailed, "", draft),
         3 => channels.request(id, &Request::Keepalive, true, draft),

@@ -30,7 +30,7 @@ fn side_in(state: State) -> Side {
     let mut side = Side::client();
     let State::Open(sent, received) = state else {
         if state == State::Opening {
-            side.channels.ask_for(Purpose::Session, WINDOW, PACKET, &mut side.draft);
+            let _ = side.channels.ask_for(Purpose::Session, WINDOW, PACKET, &mut side.draft);
         }
         return side;
     };
