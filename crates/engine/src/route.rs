@@ -204,7 +204,8 @@ impl Routes {
         flows.for_each(|flow| flow.hold(slab, keep, &mut self.freed));
     }
 
-    /// Writes what waits, returns slabs to the receiver, forgets channels that are over.
+    /// Writes what waits, returns slabs to the receiver, forgets channels that are over. One whose
+    /// sink broke stays until that was told ([`Routes::take_broken`]).
     pub(crate) fn drain(&mut self, receiver: &mut Receiver, now: Instant) {
         for route in &mut self.list {
             let mut taken = 0;
@@ -216,7 +217,7 @@ impl Routes {
         }
         self.freed.slabs.drain(..).for_each(|slab| receiver.give_back(slab));
         self.list.retain(|route| {
-            !route.closed || route.data.sink.is_waiting() || route.stderr.sink.is_waiting()
+            !route.closed || [&route.data.sink, &route.stderr.sink].into_iter().any(Sink::is_needed)
         });
     }
 

@@ -196,6 +196,8 @@ impl<P: Program> Rx<P> {
         });
         self.program.over();
         let drained = hand.sink.time(|| self.drain_sinks());
+        // Nothing more happens on the connection: the program alone wants to know.
+        while self.tell_of_one() {}
         self.session.ledger().written.set(self.routes.totals().written);
         match &end {
             Ok(()) => self.disconnect(Disconnect::ByApplication, "disconnected by user"),
@@ -295,6 +297,11 @@ impl<P: Program> Rx<P> {
                         let slab = slab.as_ref().unwrap_or(self.receiver.slab());
                         self.routes.write_runs(slab, now);
                     }
+                    // Whoever hears of a channel's end knows what became of the data before it.
+                    self.tell_broken()?;
+                    if self.finished {
+                        break;
+                    }
                     self.message(span.stamp.seq, &message)?;
                     message.shrink_to(MESSAGE);
                     self.message = message;
@@ -391,7 +398,8 @@ impl<P: Program> Rx<P> {
         for event in late {
             self.event(event)?;
         }
-        self.drain()?;
+        self.routes.drain(&mut self.receiver, Instant::now());
+        self.tell_broken()?;
         self.credit()?;
         self.check_exchange()?;
         if self.receiver.rekey_due() {
@@ -400,18 +408,23 @@ impl<P: Program> Rx<P> {
         self.session.tx().flush(Flush::Now)
     }
 
-    /// Writes what waits in sinks and tells the program of those that broke.
-    fn drain(&mut self) -> Result<(), Error> {
-        self.routes.drain(&mut self.receiver, Instant::now());
-        while let Some((id, stream, why)) = self.routes.take_broken() {
-            let mut port =
-                Port { session: &self.session, routes: &mut self.routes, outbox: &mut self.outbox };
-            if self.program.sink_broke(&mut port, id, stream, why) == Flow::Finish {
-                self.finished = true;
-            }
+    /// Tells the program of the sinks that broke.
+    fn tell_broken(&mut self) -> Result<(), Error> {
+        while self.tell_of_one() {
             self.after_call()?;
         }
         Ok(())
+    }
+
+    /// Tells the program of a sink that broke; false if there is none.
+    fn tell_of_one(&mut self) -> bool {
+        let Some((id, stream, why)) = self.routes.take_broken() else { return false };
+        let mut port =
+            Port { session: &self.session, routes: &mut self.routes, outbox: &mut self.outbox };
+        if self.program.sink_broke(&mut port, id, stream, why) == Flow::Finish {
+            self.finished = true;
+        }
+        true
     }
 
     /// Gives the peer the credit that the consumers' progress allows.

@@ -306,6 +306,11 @@ impl Sink {
         !self.queue.is_empty()
     }
 
+    /// Whether data waits, or somebody has yet to hear that it broke.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.is_waiting() || self.broken.is_some()
+    }
+
     /// What to poll for room.
     pub(crate) fn waits_for(&self) -> Option<PollFd<'_>> {
         match &self.out {

@@ -23,17 +23,21 @@ fn alone() -> Option<Pair> {
     Pair::start(Client::Ours, Kind::Ours)
 }
 
+/// Output without end, and output whose end comes with it.
 #[test]
 fn a_full_disk_at_the_consumer_is_told() {
     for server in [Kind::Ours, Kind::OpenSsh] {
         let Some(pair) = Pair::start(Client::Ours, server) else { return };
-        pair.must(|pair| {
-            let mut shell = Command::new("sh");
-            let command = pair.command("yes")?;
-            shell.args(["-c", "exec \"$@\" >/dev/full", "sh"]);
-            shell.arg(command.get_program()).args(command.get_args());
-            one_line(&keep(shell, Input::Empty)?, &["No space left on device"])
-        });
+        for remote in ["yes", "echo hi", "echo hi", "echo hi"] {
+            pair.must(|pair| {
+                let mut shell = Command::new("sh");
+                let command = pair.command(remote)?;
+                shell.args(["-c", "exec \"$@\" >/dev/full", "sh"]);
+                shell.arg(command.get_program()).args(command.get_args());
+                one_line(&keep(shell, Input::Empty)?, &["No space left on device"])
+                    .map_err(|why| why.context(remote))
+            });
+        }
     }
 }
 

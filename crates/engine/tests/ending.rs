@@ -1,0 +1,118 @@
+//! How a connection ends: whatever came before the end counts, and what became of it is told.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod ends;
+
+use ends::logged_in;
+use engine::{Buffers, Error, Flow, Link, Plan, Port, Program, Rx, Session, Sink, Stream, Tune};
+use proto::channel::LocalId;
+use proto::window::Rule;
+use proto::{Connection, Effect, Event, Outbox, RekeyLimit};
+use std::fs::File;
+use std::io::{self, PipeReader};
+use std::os::fd::OwnedFd;
+use wire::{Writer, msg};
+
+/// What a program was told, in order.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Broke(io::ErrorKind),
+    Closed,
+}
+
+/// More than a pipe holds.
+const WINDOW: u32 = 1 << 20;
+
+/// Takes a channel's data, and leaves when it is closed.
+#[derive(Default)]
+struct Taker {
+    sink: Option<Sink>,
+    /// Goes away once nothing more is received.
+    reader: Option<PipeReader>,
+    told: Vec<Told>,
+}
+
+impl Program for Taker {
+    fn event(&mut self, port: &mut Port<'_>, event: Event) -> Result<Flow, Error> {
+        match event {
+            Event::Opened { id, .. } => {
+                port.attach(id, Stream::Data, self.sink.take().unwrap());
+            }
+            Event::Closed { .. } => {
+                self.told.push(Told::Closed);
+                return Ok(Flow::Finish);
+            }
+            _ => {}
+        }
+        Ok(Flow::On)
+    }
+
+    fn sink_broke(&mut self, _: &mut Port<'_>, _: LocalId, stream: Stream, why: io::Error) -> Flow {
+        assert_eq!(stream, Stream::Data);
+        self.told.push(Told::Broke(why.kind()));
+        Flow::On
+    }
+
+    fn over(&mut self) {
+        self.reader = None;
+    }
+}
+
+/// Says all of this at once.
+fn say(link: &mut Link, messages: Vec<Vec<u8>>) {
+    let mut outbox = Outbox::new();
+    outbox.effects.extend(messages.into_iter().map(Effect::Send));
+    link.carry_out(&mut outbox, None).unwrap();
+}
+
+/// A channel that ends as soon as so many packets of data were sent on it, all in one go.
+fn short_channel(packets: usize) -> Vec<Vec<u8>> {
+    let opened = Writer::message(msg::CHANNEL_OPEN_CONFIRMATION)
+        .u32(0)
+        .u32(0)
+        .u32(WINDOW)
+        .u32(32 << 10)
+        .take();
+    let data = Writer::message(msg::CHANNEL_DATA).u32(0).string([7; 20_000]).take();
+    let data = std::iter::repeat_n(data, packets);
+    let end = [msg::CHANNEL_EOF, msg::CHANNEL_CLOSE];
+    let end = end.map(|number| Writer::message(number).u32(0).take());
+    [opened].into_iter().chain(data).chain(end).collect()
+}
+
+fn start(workers: usize, link: Link, connection: Connection, taker: Taker) -> (Session, Rx<Taker>) {
+    let plan = Plan { workers, rekey: RekeyLimit::default() };
+    let tune = Tune::new(Buffers::default(), Rule::bulk(WINDOW));
+    link.into_session(connection, plan, tune, None, taker).unwrap()
+}
+
+/// What a program hears of a channel that the peer opens, fills and closes at once.
+fn told(workers: usize, packets: usize, sink: OwnedFd, reader: Option<PipeReader>) -> Vec<Told> {
+    let (_wires, [(ours, connection), (mut theirs, _)]) = logged_in();
+    let taker = Taker { sink: Some(Sink::fd(sink.into())), reader, told: Vec::new() };
+    let (session, rx) = start(workers, ours, connection, taker);
+    session.open_session(Rule::bulk(WINDOW)).unwrap();
+    say(&mut theirs, short_channel(packets));
+    let (taker, _, end) = rx.run();
+    assert!(end.is_ok(), "{end:?}");
+    taker.told
+}
+
+#[test]
+fn a_write_error_is_told_before_the_close_that_comes_with_the_data() {
+    for workers in [0, 1] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let told = told(workers, 1, full.into(), None);
+        assert_eq!(told, [Told::Broke(io::ErrorKind::StorageFull), Told::Closed], "{workers}");
+    }
+}
+
+/// More than a pipe holds: the rest is written when nothing more is received.
+#[test]
+fn a_write_error_after_the_end_is_told() {
+    for workers in [0, 1] {
+        let (reader, writer) = io::pipe().unwrap();
+        let told = told(workers, 10, writer.into(), Some(reader));
+        assert_eq!(told, [Told::Closed, Told::Broke(io::ErrorKind::BrokenPipe)], "{workers}");
+    }
+}
