@@ -227,15 +227,15 @@ fn pass(
     code: Option<u32>,
     hand: &Hand,
 ) -> Result<bool, Error> {
-    let Ok(from) = fd.try_clone() else { return Ok(false) };
-    // From here on nothing of this descriptor is still to be passed on.
     let Some(mut batch) = hand.queue.time(|| session.tx().pool().heads()) else {
         return Err(Error::Closed);
     };
+    // From here on nothing of this descriptor is still to be passed on: our caller may read it.
     let there = fd.passable();
     let wanted = there.min(session.quantum()).min(SLOTS * sender.max_packet);
-    let credit = if there < PASS { None } else { sender.take(wanted, hand) };
-    let Some(bytes) = credit else {
+    let from = if there < PASS { None } else { fd.try_clone().ok() };
+    let ready = from.and_then(|from| Some((from, sender.take(wanted, hand)?)));
+    let Some((from, bytes)) = ready else {
         session.tx().pool().put(batch);
         return Ok(false);
     };
