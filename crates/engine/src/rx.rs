@@ -255,7 +255,11 @@ impl<P: Program> Rx<P> {
                 self.deliver(&spans, None, hand)?;
                 self.receiver.recycle(spans);
             } else {
-                let Some(spans) = self.receiver.frame(limit)? else { break };
+                let spans = match self.receiver.frame(limit) {
+                    Ok(Some(spans)) => spans,
+                    Ok(None) => break,
+                    Err(error) => return self.end_by(error, hand),
+                };
                 let slab = self.receiver.detach();
                 if let Some(workers) = self.session.workers() {
                     self.opening.push_back(workers.open(spans, slab));
@@ -275,6 +279,13 @@ impl<P: Program> Rx<P> {
             self.receiver.recycle(spans);
         }
         Ok(())
+    }
+
+    /// Nothing more can be received, for this reason, unless what workers have says otherwise: it
+    /// came before.
+    fn end_by(&mut self, error: Error, hand: &Hand) -> Result<(), Error> {
+        self.collect_opened(0, hand)?;
+        if self.finished { Ok(()) } else { Err(error) }
     }
 
     /// Walks opened packets in order. `slab` is where they are if not in the receiver's own.
@@ -454,10 +465,11 @@ impl<P: Program> Rx<P> {
     fn wait_and_fill(&mut self, hand: &Hand) -> Result<(), Error> {
         if !self.opening.is_empty() {
             // Workers are busy: take more if it is there, else deliver what they have.
-            if !self.receiver.fill(Wait::No)? {
-                return self.collect_opened(0, hand);
+            match self.receiver.fill(Wait::No) {
+                Ok(true) => self.hear(),
+                Ok(false) => self.collect_opened(0, hand)?,
+                Err(error) => return self.end_by(error, hand),
             }
-            self.hear();
             return Ok(());
         }
         let timeout = self.silence_left();

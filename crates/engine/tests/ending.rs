@@ -116,3 +116,19 @@ fn a_write_error_after_the_end_is_told() {
         assert_eq!(told, [Told::Closed, Told::Broke(io::ErrorKind::BrokenPipe)], "{workers}");
     }
 }
+
+/// It is there already when the connection's end is seen.
+#[test]
+fn what_the_peer_says_before_it_leaves_is_heard() {
+    for workers in [0, 1] {
+        let (_wires, [(ours, connection), (mut theirs, _)]) = logged_in();
+        let (session, rx) = start(workers, ours, connection, Taker::default());
+        session.open_session(Rule::bulk(WINDOW)).unwrap();
+        let disconnect =
+            Writer::message(msg::DISCONNECT).u32(11).string("enough").string("").take();
+        say(&mut theirs, vec![disconnect]);
+        theirs.fd().shutdown();
+        let end = rx.run().2;
+        assert!(matches!(&end, Err(Error::Disconnected(11, text)) if text == "enough"), "{end:?}");
+    }
+}
