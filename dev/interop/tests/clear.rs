@@ -3,6 +3,7 @@
 
 use anyhow::{Result, ensure};
 use interop::checks::tree;
+use interop::lab::program;
 use interop::run::{Input, Outcome, Output, run};
 use interop::{Client, Kind, Pair, need};
 use std::fs;
@@ -309,6 +310,36 @@ fn bare_data_of_a_pipe_arrives_in_order_whatever_its_pieces() {
         ensure!(client.wait()?.success(), "the client failed");
         writer.join().expect("writer")?;
         ensure!(got == expected, "{} of {} bytes, or others", got.len(), expected.len());
+        Ok(())
+    });
+}
+
+/// What the kernel still passes on comes before what is read instead. Nothing else would notice:
+/// there is no MAC.
+#[test]
+fn a_sender_without_descriptors_keeps_the_order() {
+    let one_worker = ["-oCryptoWorkers=1", "-oTcpSndBuf=64k"];
+    ours(&[&ASK_MAC[..], &one_worker].concat(), &BOTH).must(|pair| {
+        let path = pair.lab.path("input");
+        let mut input = fs::File::options().create_new(true).read(true).write(true).open(path)?;
+        interop::stream::make(&mut input, SIZE, 6)?;
+        input.rewind()?;
+        let check = format!("sleep 0.5; {} check {SIZE} 6", program("lhgen")?.display());
+        let mut command = pair.command(&check)?;
+        command.stdin(input.try_clone()?).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn()?;
+        let deadline = Instant::now() + SOON;
+        while input.stream_position()? < SIZE / 4 {
+            ensure!(Instant::now() < deadline, "nothing is sent");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let limit = Command::new("prlimit")
+            .args(["--nofile=3:4096", "--pid", &child.id().to_string()])
+            .status()?;
+        ensure!(limit.success(), "prlimit: {limit}");
+        let outcome = child.wait_with_output()?;
+        let said = String::from_utf8_lossy(&outcome.stdout);
+        ensure!(outcome.status.success() && said.contains("ok"), "{}: {said}", outcome.status);
         Ok(())
     });
 }
