@@ -2,11 +2,11 @@
 //! section 7.2). It passes the end of our input on, and is over when the other end ends its data
 //! or the channel, as with ssh(1).
 
-use crate::command::{self, Job, Outcome, Streams};
+use crate::command::{Input, Job, Outcome, Streams};
 use crate::report::Replies;
 use anyhow::{Context, Error, Result, anyhow};
 use conf::{Client, Endpoint};
-use engine::{Flow, Port, Program, Session, Sink, Source, SourceEnd, Stream};
+use engine::{Flow, Port, Program, Sink, Source, SourceEnd, Stream};
 use proto::Event;
 use proto::channel::{LocalId, OpenReason};
 use std::io;
@@ -24,6 +24,7 @@ pub(crate) struct Forward<'a> {
     outcome: Outcome,
     /// The other end said that no more follows.
     ended: bool,
+    input: Input,
     replies: Replies,
 }
 
@@ -31,7 +32,8 @@ impl<'a> Forward<'a> {
     pub(crate) fn new(to: &'a Endpoint, conf: &'a Client, replies: Replies) -> Result<Self> {
         let streams = Streams::open(conf.stdin_null).context("standard streams")?;
         let (via, outcome) = (conf.host.as_str(), Outcome::Unknown);
-        Ok(Self { via, to, streams: Some(streams), outcome, ended: false, replies })
+        let input = Input::default();
+        Ok(Self { via, to, streams: Some(streams), outcome, ended: false, input, replies })
     }
 
     fn start(&mut self, port: &mut Port<'_>, id: LocalId) -> Result<(), engine::Error> {
@@ -43,8 +45,9 @@ impl<'a> Forward<'a> {
         port.attach(id, Stream::Data, Sink::fd(stdout));
         // A connection has no second stream.
         port.attach(id, Stream::Stderr, Sink::discard());
+        let input = self.input.clone();
         port.session().start_source(id, Source::Fd(stdin), None, move |session, end| {
-            stdin_ended(session, id, end);
+            input.ended(session, id, &unless_left(end));
         })
     }
 
@@ -70,14 +73,13 @@ fn refused(via: &str, to: &Endpoint, reason: u32, text: &str) -> Error {
     anyhow!("{via} does not connect to {host} port {port}: {policy}{text}")
 }
 
-/// On the source's thread. Input from a socket whose other end was closed while it had data for it
-/// is over, not broken: so a client leaves that we are the proxy of.
-fn stdin_ended(session: &Session, id: LocalId, end: SourceEnd) {
-    let end = match end {
+/// Input from a socket whose other end was closed while it had data for it is over, not broken: so
+/// a client leaves that we are the proxy of.
+fn unless_left(end: SourceEnd) -> SourceEnd {
+    match end {
         SourceEnd::Failed(why) if why.kind() == io::ErrorKind::ConnectionReset => SourceEnd::Eof,
         end => end,
-    };
-    command::stdin_ended(session, id, &end);
+    }
 }
 
 impl Program for Forward<'_> {
@@ -113,7 +115,7 @@ impl Job for Forward<'_> {
     }
 
     fn outcome(self) -> (Outcome, bool) {
-        (self.outcome, self.ended)
+        (self.input.judge(self.outcome), self.ended)
     }
 }
 

@@ -41,6 +41,28 @@ fn a_full_disk_at_the_consumer_is_told() {
     }
 }
 
+/// The other end gets a part of the input and cannot know: its success is none.
+#[test]
+fn input_that_cannot_be_read_is_told() {
+    for server in [Kind::Ours, Kind::OpenSsh] {
+        let Some(pair) = Pair::start(Client::Ours, server) else { return };
+        let from_a_directory = |remote| -> Result<Outcome> {
+            let mut shell = Command::new("sh");
+            let command = pair.command(remote)?;
+            shell.args(["-c", "exec \"$@\" </", "sh"]);
+            shell.arg(command.get_program()).args(command.get_args());
+            keep(shell, Input::Empty)
+        };
+        pair.must(|_| {
+            let outcome = from_a_directory("cat")?;
+            one_line(&outcome, &["read from standard input", "Is a directory"])?;
+            let outcome = from_a_directory("cat; exit 3")?;
+            ensure!(outcome.status == 3, "status {}: {}", outcome.status, outcome.stderr);
+            Ok(())
+        });
+    }
+}
+
 #[test]
 fn one_flipped_bit_ends_the_connection_whichever_way() {
     // In the key exchange, in a packet's length, in the midst of the stream.
