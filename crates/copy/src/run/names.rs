@@ -5,6 +5,8 @@ use std::collections::HashSet;
 
 /// The longest name that file systems take, in bytes (`NAME_MAX`).
 const LONGEST: usize = 255;
+/// Of the hash of a name that is cut, in hexadecimal digits.
+const DIGITS: usize = 16;
 
 /// A name in a peer's listing that no honest peer would send.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,11 +53,21 @@ impl Listing {
     }
 }
 
-/// What `name` is called until it is whole: `.<name>.<id>.part`, cut where it would be too long.
+/// What `name` is called until it is whole: `.<name>.<id>.part`. Where that would be too long,
+/// `name` is cut, and ends in a hash of all of it: names that begin alike have parts of their own.
 pub(super) fn part(name: &[u8], id: &str) -> Vec<u8> {
     let room = LONGEST.saturating_sub(id.len() + ".".len() + ".".len() + ".part".len());
-    let name = name.get(..room).unwrap_or(name);
-    [b".", name, b".", id.as_bytes(), b".part"].concat()
+    // One that just fits is cut as well: it could be what another one is cut to.
+    let name = if name.len() < room { name.to_vec() } else { cut(name, room) };
+    [b".", name.as_slice(), b".", id.as_bytes(), b".part"].concat()
+}
+
+/// The beginning of `name` and a hash of all of it, `room` bytes together.
+fn cut(name: &[u8], room: usize) -> Vec<u8> {
+    let hash = blake3::hash(name).to_hex();
+    let hash = hash.get(..DIGITS).unwrap_or_default();
+    let head = name.get(..room.saturating_sub(hash.len() + "~".len())).unwrap_or_default();
+    [head, b"~", hash.as_bytes()].concat()
 }
 
 /// The part file's path beside `path`.
@@ -121,8 +133,27 @@ mod tests {
         let name = part(&long, "01234567");
         assert_eq!(name.len(), 255);
         assert!(name.ends_with(b".01234567.part"));
+        assert_eq!(part(&long[..239], "01234567").len(), 254);
         assert_eq!(part_beside(b"d/e/x", "1"), b"d/e/.x.1.part");
         assert_eq!(part_beside(b"/x", "1"), b"/.x.1.part");
+    }
+
+    /// Two names with one part file would put one file's bytes under the other's name.
+    #[test]
+    fn r1_every_name_has_a_part_file_of_its_own() {
+        let id = "01234567";
+        let long = |len: usize, last: u8| [vec![b'n'; len - 1], vec![last]].concat();
+        assert_ne!(part(&long(255, b'a'), id), part(&long(255, b'b'), id));
+        assert_ne!(part(&long(254, b'n'), id), part(&long(255, b'n'), id));
+        // A name that is what another one was cut to.
+        let name = part(&long(255, b'a'), id);
+        let name = name.strip_prefix(b".").unwrap().strip_suffix(b".01234567.part").unwrap();
+        assert_ne!(part(name, id), part(&long(255, b'a'), id));
+        for len in 1..=255 {
+            let name = part(&long(len, b'a'), id);
+            assert!(name.len() <= 255, "{len}");
+            assert_eq!(name, part(&long(len, b'a'), id), "the next run finds it");
+        }
     }
 
     #[test]
