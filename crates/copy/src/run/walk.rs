@@ -25,6 +25,8 @@ use std::os::unix::ffi::OsStrExt;
 const DEEPEST: usize = 256;
 /// Names found between two reports of how many.
 const REPORT: u64 = 256;
+/// What has the name of a directory, and is none.
+const IN_THE_WAY: &str = "is in the way: not a directory";
 
 /// A source that was looked at, and what it is to be called.
 pub(super) struct Root {
@@ -202,11 +204,11 @@ impl<'c, 'a> Walk<'c, 'a> {
                 self.make(Directory { fresh: true, ..directory });
             }
             (Step::There(directory), Ok(_)) => {
-                self.fault(&directory.to, "is in the way: not a directory");
+                self.fault(&directory.to, IN_THE_WAY);
             }
             (Step::There(directory), Err(Fault::Missing)) => {
-                let fault = directory.refused.unwrap_or(Fault::Missing);
-                self.fault(&directory.to, &format!("the directory cannot be made: {fault}"));
+                let fault = unmade(&directory.refused.unwrap_or(Fault::Missing));
+                self.copying.fault(&directory.to, &fault);
             }
             (Step::There(directory), Err(fault)) => self.copying.fault(&directory.to, &fault),
             (Step::Opened(mut directory), Ok(Told::Open(open))) => {
@@ -429,8 +431,11 @@ impl<'c, 'a> Walk<'c, 'a> {
             Ok(names) => names,
             Err(error) => return self.copying.fault(from, &Fault::from(error)),
         };
-        let mut made = std::collections::HashSet::new();
-        self.make_listed(&mut made, (from, to), meta);
+        let mut made = HashMap::new();
+        // F2: only what the user named may be a link to a directory.
+        if !self.make_listed(&mut made, (from, to), meta, Ask::Stat) {
+            return;
+        }
         for name in names {
             match name {
                 Ok(name) => self.listed_name(&mut made, (from, to), &name),
@@ -441,22 +446,30 @@ impl<'c, 'a> Walk<'c, 'a> {
 
     fn listed_name(
         &mut self,
-        made: &mut std::collections::HashSet<Vec<u8>>,
+        made: &mut HashMap<Vec<u8>, bool>,
         (root, target): (&[u8], &[u8]),
         name: &[u8],
     ) {
         for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             let directory = name.get(..at).unwrap_or_default();
             let to = names::join(target, directory);
-            if !made.contains(&to) {
-                let from = names::join(root, directory);
-                match self.control.call(At::Source, Ask::Stat(from.clone())) {
-                    Ok(Told::Meta(meta)) => self.make_listed(made, (&from, &to), &meta),
-                    other => {
-                        let fault = other.err().unwrap_or(Fault::Missing);
-                        return self.copying.fault(name, &fault);
+            let is_there = match made.get(&to) {
+                Some(is_there) => *is_there,
+                None => {
+                    let from = names::join(root, directory);
+                    match self.control.call(At::Source, Ask::Stat(from.clone())) {
+                        Ok(Told::Meta(meta)) => {
+                            self.make_listed(made, (&from, &to), &meta, Ask::Lstat)
+                        }
+                        other => {
+                            let fault = other.err().unwrap_or(Fault::Missing);
+                            return self.copying.fault(name, &fault);
+                        }
                     }
                 }
+            };
+            if !is_there {
+                return self.fault(name, "the directory that it belongs into is not there");
             }
         }
         let (from, to) = (names::join(root, name), names::join(target, name));
@@ -467,10 +480,11 @@ impl<'c, 'a> Walk<'c, 'a> {
         match self.control.call(At::Source, ask) {
             Ok(Told::Meta(meta)) if meta.kind == Kind::Directory => {
                 if !self.copying.options.recursive {
-                    return self.make_listed(made, (&from, &to), &meta);
+                    self.make_listed(made, (&from, &to), &meta, Ask::Lstat);
+                    return;
                 }
                 let above = target.len();
-                self.directory(from, to, above, 0, meta, false);
+                self.directory(from, to, above, 1, meta, false);
                 self.go();
             }
             Ok(Told::Meta(meta)) => self.known(from, to, target.len(), 0, meta, false),
@@ -478,17 +492,33 @@ impl<'c, 'a> Walk<'c, 'a> {
         }
     }
 
+    /// Makes a directory that leads to listed names, once; whether it is there. `look` is how to see
+    /// what is there already.
     fn make_listed(
         &mut self,
-        made: &mut std::collections::HashSet<Vec<u8>>,
+        made: &mut HashMap<Vec<u8>, bool>,
         (from, to): (&[u8], &[u8]),
         meta: &Meta,
-    ) {
-        if to.is_empty() || !made.insert(to.to_vec()) || self.copying.options.dry_run {
-            return;
+        look: fn(Vec<u8>) -> Ask,
+    ) -> bool {
+        if to.is_empty() {
+            return true;
+        }
+        if let Some(is_there) = made.get(to) {
+            return *is_there;
+        }
+        if self.copying.options.dry_run {
+            made.insert(to.to_vec(), true);
+            return true;
         }
         let mode = (meta.mode & 0o777 & !self.copying.umask) | WORKABLE;
-        let fresh = self.control.call(At::Target, Ask::Mkdir(to.to_vec(), mode)).is_ok();
+        let refused = self.control.call(At::Target, Ask::Mkdir(to.to_vec(), mode)).err();
+        let fresh = refused.is_none();
+        let is_there = refused.is_none_or(|why| self.is_directory(to, look, why));
+        made.insert(to.to_vec(), is_there);
+        if !is_there {
+            return false;
+        }
         self.copying.report().directories += u64::from(fresh);
         if fresh || self.copying.options.preserve {
             self.copying.late().directories.push((to.to_vec(), *meta));
@@ -497,6 +527,19 @@ impl<'c, 'a> Walk<'c, 'a> {
             let told = self.listed_xattrs(from);
             self.note_xattrs(to.to_vec(), told);
         }
+        true
+    }
+
+    /// Whether what could not be made is there already; if not, that is told.
+    fn is_directory(&mut self, to: &[u8], look: fn(Vec<u8>) -> Ask, refused: Fault) -> bool {
+        let fault = match self.control.call(At::Target, look(to.to_vec())) {
+            Ok(Told::Meta(meta)) if meta.kind == Kind::Directory => return true,
+            Ok(_) => Fault::other(IN_THE_WAY),
+            Err(Fault::Missing) => unmade(&refused),
+            Err(fault) => fault,
+        };
+        self.copying.fault(to, &fault);
+        false
     }
 
     fn listed_xattrs(&mut self, from: &[u8]) -> Answered {
@@ -510,6 +553,11 @@ impl<'c, 'a> Walk<'c, 'a> {
         let _ = self.control.call(At::Source, Ask::Close(open));
         told
     }
+}
+
+/// Why a directory is not there.
+fn unmade(refused: &Fault) -> Fault {
+    Fault::other(format!("the directory cannot be made: {refused}"))
 }
 
 /// Of a directory of this host, as a server would tell.
