@@ -1,13 +1,22 @@
 //! Our SFTP server on standard input and output, for the copy's tests: lhsftp-server without its
 //! log, which cargo does not build for another crate's tests. With a file named by
 //! `LHSCP_TEST_FUSE` it dies when it is asked for files, and takes a byte off that file, until the
-//! file is empty.
+//! file is empty. With a word in `LHSCP_TEST_WORD` it dies when it is asked for that, but does it
+//! first, and answers nothing any more.
 
 use sftp::server::{Account, Action, Level, Log, Options, Output, Setup};
 use std::fmt::Arguments;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// No answer is sent any more.
+static MUTE: AtomicBool = AtomicBool::new(false);
+/// Longer than a request takes.
+const SOON: Duration = Duration::from_millis(500);
 
 struct Nowhere;
 
@@ -30,9 +39,14 @@ fn main() -> io::Result<()> {
         let mut buffer = vec![0; 1 << 19];
         let mut fuse = std::env::var_os("LHSCP_TEST_FUSE").map(|path| Fuse::new(path.into()));
         while let Ok(read @ 1..) = io::stdin().read(&mut buffer) {
-            fuse.iter_mut().for_each(|fuse| fuse.watch(buffer.get(..read).unwrap_or_default()));
-            if take(&mut input, buffer.get(..read).unwrap_or_default()).is_err() {
+            let bytes = buffer.get(..read).unwrap_or_default();
+            let blown = fuse.as_mut().is_some_and(|fuse| fuse.is_blown(bytes));
+            if take(&mut input, bytes).is_err() {
                 break;
+            }
+            if blown {
+                std::thread::sleep(SOON);
+                std::process::exit(1);
             }
         }
         input.end();
@@ -40,29 +54,39 @@ fn main() -> io::Result<()> {
     send(output)
 }
 
-/// What ends the server when it is asked for files.
+/// What ends the server when it is asked for something.
 struct Fuse {
     path: PathBuf,
+    word: Vec<u8>,
+    /// What is asked for is done.
+    late: bool,
     /// The end of what was heard, in which a word may have begun.
     heard: Vec<u8>,
 }
 
-const WORD: &[u8] = b"get-files@longhaul";
-
 impl Fuse {
     fn new(path: PathBuf) -> Self {
-        Self { path, heard: Vec::new() }
+        let word = std::env::var_os("LHSCP_TEST_WORD").map(OsStringExt::into_vec);
+        let late = word.is_some();
+        let word = word.unwrap_or_else(|| b"get-files@longhaul".to_vec());
+        Self { path, word, late, heard: Vec::new() }
     }
 
-    fn watch(&mut self, bytes: &[u8]) {
+    /// Whether the server is to die when it has done what `bytes` ask for.
+    fn is_blown(&mut self, bytes: &[u8]) -> bool {
         self.heard.extend_from_slice(bytes);
         let left = std::fs::metadata(&self.path).map_or(0, |meta| meta.len());
-        if left > 0 && self.heard.windows(WORD.len()).any(|part| part == WORD) {
+        if left > 0 && self.heard.windows(self.word.len()).any(|part| part == self.word) {
             let _ = std::fs::write(&self.path, vec![b'x'; left as usize - 1]);
-            std::process::exit(1);
+            if !self.late {
+                std::process::exit(1);
+            }
+            MUTE.store(true, Ordering::SeqCst);
+            return true;
         }
-        let done = self.heard.len().saturating_sub(WORD.len() - 1);
+        let done = self.heard.len().saturating_sub(self.word.len() - 1);
         self.heard.drain(..done);
+        false
     }
 }
 
@@ -83,6 +107,9 @@ fn send(mut output: Output) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     while output.wait() {
         let filled = output.fill(&mut [IoSliceMut::new(&mut buffer)]);
+        if MUTE.load(Ordering::SeqCst) {
+            continue;
+        }
         stdout.write_all(buffer.get(..filled).unwrap_or_default())?;
         stdout.flush()?;
     }

@@ -5,13 +5,15 @@
 
 mod common;
 
-use common::{Lab, here, options, ours, stock, there};
+use common::{Lab, here, options, ours, ours_that_dies_after, parts, stock, there, tree};
 use copy::list::List;
 use copy::options::{Options, Place};
 use copy::report::What;
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+const NONE: [PathBuf; 0] = [];
 
 /// A source with the files `names`, of which each says its own.
 fn plant(lab: &Lab, names: &[&str]) {
@@ -20,6 +22,12 @@ fn plant(lab: &Lab, names: &[&str]) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, name).unwrap();
     }
+}
+
+/// The id in the names of the part files of the one command that was given in this lab.
+fn id(lab: &Lab) -> String {
+    let journal = fs::read_dir(lab.path("state")).unwrap().next().unwrap().unwrap().file_name();
+    journal.to_str().unwrap()[..8].to_owned()
 }
 
 /// Every target of uploads: a stock server, one of ours, this host.
@@ -56,4 +64,62 @@ fn r6_a_listed_directory_that_cannot_be_is_an_error() {
         assert_eq!(fs::read_to_string(lab.path("target/a/x")).unwrap(), "a/x", "{name}");
         assert_eq!(fs::read_to_string(lab.path("target/b")).unwrap(), "in the way", "{name}");
     }
+}
+
+/// The source of links below: three names of one file, and another.
+fn link_three(lab: &Lab) {
+    plant(lab, &["one", "other"]);
+    for name in ["two", "three"] {
+        fs::hard_link(lab.path("source/one"), lab.path("source").join(name)).unwrap();
+    }
+}
+
+fn assert_linked(lab: &Lab, name: &str) {
+    let target = lab.path("target");
+    assert_eq!(tree(&lab.path("source")), tree(&target), "{name}");
+    assert_eq!(fs::metadata(target.join("one")).unwrap().nlink(), 3, "{name}");
+    assert_eq!(parts(&target), NONE, "{name}");
+}
+
+#[test]
+fn r4_a_part_of_a_link_that_a_killed_run_left_is_no_obstacle() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        link_three(&lab);
+        let options = Options { preserve: true, ..options(here(&lab.path("source")), target) };
+        lab.good(&options);
+        // Killed before a name was taken, and before what is left of one that had it was removed.
+        let part = |name: &str| lab.path(&format!("target/.{name}.{}.part", id(&lab)));
+        fs::rename(lab.path("target/two"), part("two")).unwrap();
+        fs::hard_link(lab.path("target/one"), part("three")).unwrap();
+        lab.good(&options);
+        assert_linked(&lab, name);
+    }
+}
+
+#[test]
+fn r4_links_that_were_made_when_the_connection_broke_are_no_error() {
+    for word in ["hardlink@openssh.com", "posix-rename@openssh.com"] {
+        let lab = Lab::new();
+        link_three(&lab);
+        let host = ours_that_dies_after(word, &lab.path("fuse"));
+        let target = there(&host, &lab.path("target"));
+        lab.good(&Options { preserve: true, ..options(here(&lab.path("source")), target) });
+        assert_linked(&lab, word);
+        assert_eq!(fs::read(lab.path("fuse")).unwrap(), b"", "it broke: {word}");
+    }
+}
+
+#[test]
+fn r4_names_that_were_taken_when_the_connection_broke_are_no_error() {
+    let lab = Lab::new();
+    plant(&lab, &["a", "b", "c/d"]);
+    let host = ours_that_dies_after("posix-rename@openssh.com", &lab.path("fuse"));
+    let target = there(&host, &lab.path("target"));
+    let options = Options { delay_updates: true, ..options(here(&lab.path("source")), target) };
+    let report = lab.good(&options);
+    assert_eq!((report.copied, report.exit_code()), (3, 0), "{report:?}");
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    assert_eq!(fs::read(lab.path("fuse")).unwrap(), b"", "it broke");
 }

@@ -4,7 +4,7 @@
 use super::control::Control;
 use super::copying::{Copying, Delayed};
 use super::lane::At;
-use super::meta::Setting;
+use super::meta::{Kind, Setting};
 use super::names;
 use super::side::{Answered, Ask, Fault, Told};
 use super::xattrs::Kept;
@@ -63,20 +63,39 @@ fn all<T>(
     }
 }
 
-/// Every finished file takes its name.
+/// Every finished file takes its name. A rename that a broken connection left without an answer is
+/// asked for again, and finds nothing if it was done.
 fn place(copying: &Copying<'_>, control: &mut Control<'_>, delayed: Vec<Delayed>) {
+    let broke = control.broke;
     let asks = delayed.into_iter().map(|file| {
         let ask = Ask::Rename { from: file.part.clone(), to: file.entry.to.clone() };
         (file, ask)
     });
+    let mut gone = Vec::new();
     all(control, asks, |file, answer| match answer {
-        Ok(_) => {
-            let ends = (file.entry.meta.identity(), file.target);
-            copying.note(|journal| journal.finish(&file.entry.to, &ends.0, &ends.1));
-            copying.finished(&file.entry, Outcome::Copied, file.verified);
-        }
+        Ok(_) => placed(copying, &file),
+        Err(Fault::Missing) => gone.push(file),
         Err(fault) => copying.failed(&file.entry, &fault),
     });
+    let again = control.broke > broke;
+    let asks = gone.into_iter().map(|file| {
+        let ask = Ask::Lstat(file.entry.to.clone());
+        (file, ask)
+    });
+    all(control, asks, |file, answer| match answer {
+        Ok(Told::Meta(meta))
+            if again && meta.kind == Kind::File && meta.identity() == file.target =>
+        {
+            placed(copying, &file);
+        }
+        _ => copying.failed(&file.entry, &Fault::Missing),
+    });
+}
+
+fn placed(copying: &Copying<'_>, file: &Delayed) {
+    let ends = (file.entry.meta.identity(), file.target);
+    copying.note(|journal| journal.finish(&file.entry.to, &ends.0, &ends.1));
+    copying.finished(&file.entry, Outcome::Copied, file.verified);
 }
 
 /// Part files of these files that servers have left which were lost: by their own names for them
@@ -185,28 +204,51 @@ fn keep_xattrs(
     }
 }
 
-/// A further name of a file is made beside it, and takes it.
-fn link(copying: &Copying<'_>, control: &mut Control<'_>, links: Vec<(Vec<u8>, Vec<u8>)>) {
+/// A further name of a file: the first, and the one to be made.
+type Link = (Vec<u8>, Vec<u8>);
+
+/// Further names of files. Those that are refused are tried once more: a run that was killed, or a
+/// connection that broke, may have left a part file in the way, which is gone then.
+fn link(copying: &Copying<'_>, control: &mut Control<'_>, links: Vec<Link>) {
+    let refused = link_once(copying, control, links);
+    let again = refused.into_iter().map(|(link, _)| link).collect();
+    for ((_, to), fault) in link_once(copying, control, again) {
+        copying.fault(&to, &fault);
+    }
+}
+
+/// Each is made beside its name, and takes it. Those that could not be come back, and nothing is
+/// left beside any.
+fn link_once(
+    copying: &Copying<'_>,
+    control: &mut Control<'_>,
+    links: Vec<Link>,
+) -> Vec<(Link, Fault)> {
     let part = |to: &[u8]| names::part_beside(to, &copying.id);
-    let mut linked = Vec::new();
-    let asks = links.into_iter().map(|(from, to)| {
-        let ask = Ask::Hardlink { from, to: part(&to) };
-        (to, ask)
+    let (mut linked, mut refused) = (Vec::new(), Vec::new());
+    let asks = links.into_iter().map(|link| {
+        let ask = Ask::Hardlink { from: link.0.clone(), to: part(&link.1) };
+        (link, ask)
     });
-    all(control, asks, |to, answer| match answer {
-        Ok(_) => linked.push(to),
-        Err(fault) => copying.fault(&to, &fault),
+    all(control, asks, |link, answer| match answer {
+        Ok(_) => linked.push(link),
+        Err(fault) => refused.push((link, fault)),
     });
-    let asks = linked.iter().map(|to| (to, Ask::Rename { from: part(to), to: to.clone() }));
-    all(control, asks, |to, answer| {
+    let mut parts: Vec<_> = refused.iter().map(|((_, to), _)| part(to)).collect();
+    parts.extend(linked.iter().map(|(_, to)| part(to)));
+    let asks = linked.into_iter().map(|link| {
+        let ask = Ask::Rename { from: part(&link.1), to: link.1.clone() };
+        (link, ask)
+    });
+    all(control, asks, |link, answer| {
         if let Err(fault) = answer {
-            copying.fault(to, &fault);
+            refused.push((link, fault));
         }
     });
     // rename(2) between two names of one file does nothing: where it was linked already, the part
     // file stays.
-    let asks = linked.iter().map(|to| ((), Ask::Remove(part(to))));
-    all(control, asks, |(), _| {});
+    all(control, parts.into_iter().map(|part| ((), Ask::Remove(part))), |(), _| {});
+    refused
 }
 
 #[cfg(test)]

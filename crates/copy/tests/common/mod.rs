@@ -70,6 +70,14 @@ pub(crate) fn ours_with_a_fuse(fuse: &Path) -> Arc<Host> {
     host("/usr/bin/env", &[&fuse, &our_program()])
 }
 
+/// The same, which dies when it has done the first thing that has `word` in it, without an answer.
+pub(crate) fn ours_that_dies_after(word: &str, fuse: &Path) -> Arc<Host> {
+    fs::write(fuse, "x").unwrap();
+    let (fuse, word) =
+        (format!("LHSCP_TEST_FUSE={}", fuse.display()), format!("LHSCP_TEST_WORD={word}"));
+    host("/usr/bin/env", &[&fuse, &word, &our_program()])
+}
+
 fn our_program() -> String {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/ours");
