@@ -123,3 +123,28 @@ fn r4_names_that_were_taken_when_the_connection_broke_are_no_error() {
     assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
     assert_eq!(fs::read(lab.path("fuse")).unwrap(), b"", "it broke");
 }
+
+#[test]
+fn a_link_to_what_looks_like_the_source_is_replaced() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        // Many, so that some go together to a server of ours.
+        let names: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+        plant(&lab, &names.iter().map(String::as_str).collect::<Vec<_>>());
+        let options = Options { preserve: true, ..options(here(&lab.path("source")), target) };
+        lab.good(&options);
+        fs::create_dir(lab.path("elsewhere")).unwrap();
+        for linked in names.iter().take(39) {
+            let (inside, outside) =
+                (lab.path("target").join(linked), lab.path("elsewhere").join(linked));
+            fs::rename(&inside, &outside).unwrap();
+            symlink(&outside, &inside).unwrap();
+        }
+        let before = tree(&lab.path("elsewhere"));
+        let report = lab.good(&options);
+        assert_eq!((report.copied, report.skipped), (39, 1), "{name}: {report:?}");
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{name}");
+        assert_eq!(tree(&lab.path("elsewhere")), before, "{name}");
+    }
+}

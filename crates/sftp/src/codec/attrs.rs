@@ -18,6 +18,10 @@ pub const NANOSECONDS: &[u8] = b"times-ns@longhaul";
 /// device, `uint64` inode.
 pub const LINKED: &[u8] = b"linked@longhaul";
 
+/// The pair that tells that the name was a symbolic link's, and the rest is of the file that it
+/// leads to (PROTOCOL.md); empty.
+pub const FOLLOWED: &[u8] = b"followed@longhaul";
+
 /// The pair that carries extended attributes (PROTOCOL.md): a list of pairs of its own.
 pub const XATTRS: &[u8] = b"xattrs@longhaul";
 
@@ -64,6 +68,16 @@ impl Attrs {
     /// Adds them.
     pub fn set_linked(&mut self, device: u64, inode: u64) {
         self.set_value(LINKED, Writer::new().u64(device).u64(inode).take());
+    }
+
+    /// Whether they are told to be those of the file that a symbolic link leads to.
+    pub fn followed(&self) -> bool {
+        self.value(FOLLOWED).is_some()
+    }
+
+    /// Says so.
+    pub fn set_followed(&mut self) {
+        self.set_value(FOLLOWED, Vec::new());
     }
 
     /// Extended attributes, if told; none are not told.

@@ -21,7 +21,7 @@ mod request;
 mod status;
 mod typed;
 
-pub use attrs::{Attrs, LINKED, NANOSECONDS, Pairs, XATTRS};
+pub use attrs::{Attrs, FOLLOWED, LINKED, NANOSECONDS, Pairs, XATTRS};
 pub use extended::{Extended, GetFile, PutFile, PutFlags, name};
 pub use head::{DATA_HEAD, DataHead, WRITE_HEAD, WriteHead};
 pub use hello::{Hello, LINKED_WANTED, NANOSECONDS_WANTED, VERSION, XATTRS_WANTED};

@@ -175,12 +175,24 @@ impl Shared {
         (FileContent { code, attrs, content }, fits)
     }
 
+    /// The file, and whether a symbolic link led to it.
+    fn open_to_get(&self, path: &[u8]) -> Result<(OwnedFd, bool), Errno> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let open = |flags| rustix::fs::openat(&self.start, path, flags, Mode::empty());
+        match open(flags | OFlags::NOFOLLOW) {
+            Err(Errno::LOOP) => Ok((open(flags)?, true)),
+            opened => Ok((opened?, false)),
+        }
+    }
+
     /// All of a regular file, unless it is larger than asked for or than `room`.
     fn content(&self, file: &GetFile, room: usize, attrs: &mut Attrs) -> Result<Content, Fault> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let fd = rustix::fs::openat(&self.start, file.path.as_slice(), flags, Mode::empty())?;
+        let (fd, followed) = self.open_to_get(&file.path)?;
         let stat = rustix::fs::fstat(&fd)?;
         *attrs = attributes::of(&stat, self.wanted());
+        if followed {
+            attrs.set_followed();
+        }
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Fault::new(Status::Failure, "Not a regular file"));
         }

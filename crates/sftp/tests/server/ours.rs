@@ -125,6 +125,23 @@ fn files_are_got_whole_or_not_at_all() {
     assert!(files[0].attrs.nanoseconds().is_some());
 }
 
+#[test]
+fn a_file_that_a_link_leads_to_is_told_apart_from_one_of_that_name() {
+    let mut peer = Peer::new("");
+    fs::create_dir(peer.path("dir")).unwrap();
+    fs::write(peer.path("dir/file"), "content").unwrap();
+    for (target, link) in [("dir/file", "link"), ("dir", "way"), ("nowhere", "dangling")] {
+        std::os::unix::fs::symlink(target, peer.path(link)).unwrap();
+    }
+    let get = |path: &str| GetFile { path: path.into(), most: 9 };
+    let files = ["dir/file", "link", "way/file", "dangling"].map(get).to_vec();
+    let files = FileContent::parse_list(&peer.content(Extended::GetFiles(files))).unwrap();
+    let told: Vec<_> = files.iter().map(|file| (file.code, file.attrs.followed())).collect();
+    let (plain, missing) = ((Status::Ok, false), (Status::NoSuchFile, false));
+    assert_eq!(told, [plain, (Status::Ok, true), plain, missing]);
+    assert_eq!(files[1].content, b"content");
+}
+
 /// What does not fit into one reply is for the next request; the first is always answered.
 #[test]
 fn files_that_do_not_fit_one_reply_are_left_for_the_next() {

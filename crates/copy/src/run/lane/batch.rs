@@ -425,8 +425,11 @@ fn is_what_was_listed(entry: &Entry, found: &FileContent) -> bool {
         && Meta::remote(&found.attrs).identity() == entry.meta.identity()
 }
 
+/// Of the name itself: a link is not the file that it leads to, whatever that is.
 fn meta_of(found: &FileContent) -> Option<Meta> {
-    found.attrs.mode.map(|_| Meta::remote(&found.attrs))
+    let meta = found.attrs.mode.map(|_| Meta::remote(&found.attrs))?;
+    let kind = if found.attrs.followed() { Kind::Symlink } else { meta.kind };
+    Some(Meta { kind, ..meta })
 }
 
 fn fault_of(code: Status, text: &[u8]) -> Fault {
