@@ -411,6 +411,7 @@ fn open_journal(
         Place::Local(_) => absolute(target),
         place => called(place),
     });
+    ends.push(journal::ourselves());
     let ends: Vec<&[u8]> = ends.iter().map(Vec::as_slice).collect();
     let boot = if options.target.host().is_none() { journal::boot() } else { Vec::new() };
     Journal::open(state, &ends, &boot, journal::PATIENCE).ok().flatten()

@@ -4,6 +4,7 @@
 //! (here)   the open journal: what is known is asked for, what is done is appended
 //! known    what earlier runs have left, read from the file's beginning
 //! record   a record as bytes
+//! owner    whose it is, for the key
 //! ```
 //! Append-only. The checksum is keyed with the copy's ends and covers the
 //! record's place in the file, so that a record that was cut, changed, moved or taken from another
@@ -11,11 +12,13 @@
 //! Written from every lane's thread, one `write` per record: what was written survives a `kill -9`.
 
 mod known;
+mod owner;
 mod record;
 #[cfg(test)]
 mod tests;
 
 pub(super) use known::Part;
+pub(super) use owner::ourselves;
 pub(super) use record::Number;
 
 use super::meta::Identity;
