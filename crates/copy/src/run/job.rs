@@ -71,10 +71,13 @@ impl Rest {
         }
     }
 
-    /// Nobody can be asked what has arrived: what was answered is believed, the rest is sent again.
-    pub(super) fn send_again(&mut self) {
-        self.moved = Ranges::default();
-        std::mem::take(&mut self.sent).iter().for_each(|range| self.unmoved.add(range.clone()));
+    /// Nobody can be asked what has arrived: what had no answer is sent again, and what had one, too,
+    /// unless it is `believed`.
+    pub(super) fn send_again(&mut self, believed: bool) {
+        let moved = std::mem::take(&mut self.moved);
+        let sent = std::mem::take(&mut self.sent);
+        let again = moved.iter().filter(|_| !believed).chain(sent.iter());
+        again.for_each(|range| self.unmoved.add(range.clone()));
     }
 
     fn add(&mut self, other: &Self) {
@@ -301,6 +304,18 @@ mod tests {
         assert_eq!(job.give_back(&Rest { unmoved, moved, sent, ..Rest::default() }), After::Going);
         let stands: Vec<_> = std::iter::from_fn(|| job.take(1)).map(|share| share.stand).collect();
         assert_eq!(stands, [Stand::Unmoved, Stand::Unmoved, Stand::Moved, Stand::Sent]);
+    }
+
+    #[test]
+    fn what_nobody_can_compare_is_sent_again_unless_it_is_believed() {
+        let (moved, sent) = (Ranges::of(0..10), Ranges::of(10..20));
+        let unmoved = Ranges::of(20..30);
+        let rest = Rest { unmoved, moved, sent, ..Rest::default() };
+        for (believed, from) in [(true, 10), (false, 0)] {
+            let mut rest = rest.clone();
+            rest.send_again(believed);
+            assert_eq!(rest, self::unmoved(from..30));
+        }
     }
 
     #[test]

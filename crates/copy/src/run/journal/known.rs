@@ -15,7 +15,9 @@ use wire::{Malformed, Reader};
 pub(in super::super) struct Part {
     /// Of the source when it was begun.
     pub(in super::super) source: Identity,
-    /// What is in the part file.
+    /// It was written under its own name (`--inplace`); there is no part file of it.
+    pub(in super::super) in_place: bool,
+    /// What is in the part file, or in the file.
     pub(in super::super) done: Ranges,
     /// All of it is, and it waits for its name (`--delay-updates`).
     pub(in super::super) ready: bool,
@@ -87,8 +89,9 @@ impl Known {
         let source = read_identity(r)?;
         let hash = *r.array("hash")?;
         let paths = (r.string("source's path")?.to_vec(), r.string("path")?.to_vec());
+        let in_place = r.bool("in place")?;
         self.numbers.insert(number, hash);
-        self.parts.insert(hash, Part { source, paths, ..Part::default() });
+        self.parts.insert(hash, Part { source, paths, in_place, ..Part::default() });
         Ok(())
     }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! record   uint32 length of payload | uint8 kind | payload | 8 bytes checksum
-//! kinds    0 begin: boot    1 part: number, identity, path hash, source's path, path
+//! kinds    0 begin: boot    1 part: number, identity, path hash, source's path, path,
+//!                   boolean: written under its own name
 //!          2 done: number, start, end    3 ready: number
 //!          4 finished: path hash, identity of source, identity of target
 //!          5 made: the target did not exist, and became a copy of the one source
@@ -88,7 +89,7 @@ pub(super) fn hash(path: &[u8]) -> PathHash {
 pub(super) fn part_record(number: Number, hash: &PathHash, part: &Part) -> Vec<u8> {
     let mut w = Writer::new();
     write_identity(w.u32(number.0), &part.source);
-    w.raw(hash).string(&part.paths.0).string(&part.paths.1).take()
+    w.raw(hash).string(&part.paths.0).string(&part.paths.1).bool(part.in_place).take()
 }
 
 pub(super) fn done_record(number: Number, range: &Range<u64>) -> Vec<u8> {

@@ -36,6 +36,16 @@ fn written(directory: &Path) {
 }
 
 #[test]
+fn r2_what_was_written_in_place_is_told_apart_from_a_part_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let in_place = Part { in_place: true, ..part(b"x", 99) };
+    open(directory.path()).begin(&in_place).unwrap();
+    assert!(open(directory.path()).part(b"x", &identity(99)).unwrap().in_place);
+    open(directory.path()).begin(&part(b"x", 99)).unwrap();
+    assert!(!open(directory.path()).part(b"x", &identity(99)).unwrap().in_place);
+}
+
+#[test]
 fn r2_the_next_run_knows_what_the_last_one_did() {
     let directory = tempfile::tempdir().unwrap();
     written(directory.path());

@@ -53,10 +53,11 @@ impl Lane<'_> {
         if let (Fault::Changed(_), false) = (&fault, entry.reread) {
             let mut again = File::new(Stage::New(entry.clone()));
             again.old = file.old;
-            let path = entry.from.clone();
             let id = self.add(again);
-            self.remove_part(id, part);
-            return self.ask_for(At::Source, Ask::Stat(path), id, What::Restated);
+            return match part {
+                Some(part) => self.ask_for(At::Target, Ask::Remove(part), id, What::PartRemoved),
+                None => self.restate(id),
+            };
         }
         let changed = matches!(fault, Fault::Changed(_));
         if self.may_be_full(&fault) {
@@ -73,6 +74,13 @@ impl Lane<'_> {
         if !kept || changed {
             self.remove_part(id, part);
         }
+    }
+
+    /// What is the source that changed now?
+    pub(super) fn restate(&mut self, id: FileId) {
+        let Some(file) = self.files.get(&id) else { return };
+        let path = file.entry().from.clone();
+        self.ask_for(At::Source, Ask::Stat(path), id, What::Restated);
     }
 
     /// Servers that say no more than "Failure" are asked whether there is room.

@@ -28,9 +28,7 @@ impl Lane<'_> {
         let (source, target) = (file.source.take(), file.target.take());
         file.waits += 1;
         if let Some(source) = source {
-            if job.way != Way::Device {
-                self.ask_for(At::Source, Ask::Fstat(source.clone()), id, What::SourceSeen);
-            }
+            self.ask_for(At::Source, Ask::Fstat(source.clone()), id, What::SourceSeen);
             self.ask(At::Source, Ask::Close(source), id, What::Whatever);
         }
         if let Some(target) = target {
@@ -47,8 +45,17 @@ impl Lane<'_> {
         self.stepped_down(id);
     }
 
-    /// What was there already is what it is to be (`--verify`).
+    /// What was there already was what the source is (`--verify`): is that still the same?
     fn compared(&mut self, id: FileId) {
+        let Some(file) = self.files.get(&id) else { return };
+        match file.source.clone() {
+            Some(source) => self.ask_for(At::Source, Ask::Fstat(source), id, What::SourceSeen),
+            None => self.finished_all(id),
+        }
+    }
+
+    /// What was there already is what it is to be.
+    fn same(&mut self, id: FileId) {
         if let Some(file) = self.files.get_mut(&id) {
             file.verified = true;
             self.there(id);
@@ -162,6 +169,7 @@ impl Lane<'_> {
         };
         match fault {
             Some(fault) => self.failed(id, fault),
+            None if job.way == Way::Compare => self.same(id),
             None if job.way.is_in_place() => self.in_place(id),
             None if self.copying.options.delay_updates => self.delay(id, &job),
             None => self.place(id, &job.part, &job.entry),
@@ -217,6 +225,9 @@ impl Lane<'_> {
         let Some(file) = self.files.remove(&id) else { return };
         let Stage::New(entry) = file.stage else { return };
         match answer {
+            Ok(Told::Meta(meta)) if meta.kind != entry.meta.kind => {
+                self.copying.failed(&entry, &Fault::other("the source became something else"));
+            }
             Ok(Told::Meta(meta)) => {
                 let again = Entry { meta, reread: true, left: None, fresh: false, ..entry };
                 self.copying.report().retries += 1;

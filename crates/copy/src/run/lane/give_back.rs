@@ -1,10 +1,11 @@
 //! Give back: the channel of a lane is gone, and others do what it could not.
 
-use super::super::job::{After, Job, Stand};
+use super::super::job::{After, Job, Rest, Stand, Way};
 use super::super::meta::Identity;
 use super::super::queue::{Entry, Left};
 use super::super::ranges::Ranges;
 use super::super::side::Fault;
+use super::span::Span;
 use super::{File, Lane, Stage};
 
 impl Lane<'_> {
@@ -38,24 +39,41 @@ impl Lane<'_> {
                 }
             }
             Stage::Job(job) => {
-                let checks = self.proof.is_some_and(|p| p.can_check_later(&self.ends.source));
                 for span in &file.spans {
-                    let mut rest = span.rest(job.block);
-                    if !checks {
-                        let sent = if self.sends(Stand::Sent) { rest.sent.total() } else { 0 };
-                        self.copying.report().wasted += sent;
-                        rest.send_again();
-                    }
+                    let rest = self.rest(&job, span, file.unknown);
                     match job.give_back(&rest) {
                         After::Going => self.copying.queue.share(&job),
                         After::Whole => self.back_whole(&job, None),
-                        After::Failed => {
-                            let fault = job.fault().unwrap_or(Fault::Missing);
-                            self.copying.failed(&job.entry, &fault);
-                        }
+                        After::Failed => self.back_failed(&job),
                     }
                 }
             }
+        }
+    }
+
+    /// What others have to do about a span. What nobody can compare later is done again: all of it
+    /// where it was to be compared, or came from a source that was not yet known.
+    fn rest(&self, job: &Job, span: &Span, unknown: bool) -> Rest {
+        let mut rest = span.rest(job.block);
+        let checks = self.proof.is_some_and(|p| p.can_check_later(&self.ends.source));
+        if job.way == Way::Compare || checks && !job.summed {
+            return rest;
+        }
+        let believed = !unknown && (self.proof.is_none() || job.summed);
+        let again = rest.sent.total() + if believed { 0 } else { rest.moved.total() };
+        self.copying.report().wasted += if self.sends(Stand::Sent) { again } else { 0 };
+        rest.send_again(believed);
+        rest
+    }
+
+    /// A file that failed, and the lane that would have told of it is gone.
+    fn back_failed(&self, job: &Job) {
+        let entry = job.entry.clone();
+        match job.fault().unwrap_or(Fault::Missing) {
+            // It is found again by who begins anew.
+            Fault::Changed(_) if !entry.reread => self.copying.queue.back(entry),
+            Fault::Differs => self.copying.queue.back(Entry { differs: true, ..entry }),
+            fault => self.copying.failed(&entry, &fault),
         }
     }
 

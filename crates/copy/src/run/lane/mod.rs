@@ -68,6 +68,8 @@ pub(super) enum End {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
     Looked,
+    /// The part of a file that may be in place.
+    PartLooked,
     SourceOpened,
     TargetOpened,
     /// The part file of a run that broke off is out of the way.
@@ -111,6 +113,8 @@ enum What {
     Set,
     Closed,
     Placed,
+    /// The part of a source that changed is gone.
+    PartRemoved,
     Restated,
     Measured,
     LinkRead,
@@ -374,11 +378,13 @@ impl<'a> Lane<'a> {
         file.waits = file.waits.saturating_sub(1);
         match what {
             What::Looked => self.looked(id, answer),
+            What::PartLooked => self.placed_before(id, answer),
             What::SourceOpened | What::TargetOpened | What::Cleared | What::Mapped => {
                 self.opened(id, what, answer);
             }
             What::LinkRead | What::Linked | What::LinkSet => self.linked(id, what, answer),
             What::Placed => self.placed(id, answer),
+            What::PartRemoved => self.restate(id),
             What::Restated => self.restated(id, answer),
             What::Measured => self.measured(id, answer),
             What::Mend(asked) => self.mending(id, *asked, answer),

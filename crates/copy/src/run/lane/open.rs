@@ -33,14 +33,17 @@ impl Lane<'_> {
     /// Both ends are open. Another file may have taken the source's name since the first lane opened
     /// it: nothing of this one counts before it is known to be the same (F9). Data moves meanwhile.
     pub(super) fn joined(&mut self, id: FileId) {
-        let Some(file) = self.files.get(&id) else { return };
-        let source = file.source.clone().filter(|_| !self.is_device(file));
-        if let (Some(source), Some(file)) = (source, self.files.get_mut(&id)) {
+        self.look_at_source(id);
+        self.moving.push_back(id);
+        self.pump();
+    }
+
+    pub(super) fn look_at_source(&mut self, id: FileId) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        if let Some(source) = file.source.clone() {
             file.unknown = true;
             self.ask(At::Source, Ask::Fstat(source), id, What::SourceKnown);
         }
-        self.moving.push_back(id);
-        self.pump();
     }
 
     /// The source that this lane has open was looked at.

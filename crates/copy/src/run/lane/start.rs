@@ -43,7 +43,9 @@ impl Lane<'_> {
             return self.fail(id, Fault::other("there is a directory of that name"));
         }
         if old.is_some_and(|old| is_placed(entry, &old)) {
-            return self.placed_before(id);
+            // Or the file before looks the same: then the part is still there.
+            let part = names::part_beside(&entry.to, &self.copying.id);
+            return self.ask_for(At::Target, Ask::Lstat(part), id, What::PartLooked);
         }
         if old.is_some_and(|old| self.is_to_be_believed(entry, &old)) {
             return self.there(id);
@@ -90,10 +92,23 @@ impl Lane<'_> {
         }
     }
 
-    /// A lane that broke has put it in place, and had no answer.
-    fn placed_before(&mut self, id: FileId) {
-        if let Some(file) = self.leave(id) {
-            self.copying.finished(file.entry(), Outcome::Copied, false);
+    /// A lane that broke has put it in place and had no answer, if the part is gone.
+    pub(super) fn placed_before(&mut self, id: FileId, answer: Answered) {
+        match answer {
+            Err(Fault::Missing) => {
+                if let Some(file) = self.leave(id) {
+                    self.copying.finished(file.entry(), Outcome::Copied, false);
+                }
+            }
+            Err(fault) => self.fail(id, fault),
+            Ok(_) => {
+                let Some(file) = self.files.get_mut(&id) else { return };
+                if let Stage::New(Entry { left: Some(left), .. }) = &mut file.stage {
+                    left.placed = None;
+                }
+                let old = file.old.ok_or(Fault::Missing);
+                self.looked(id, old.map(Told::Meta));
+            }
         }
     }
 
@@ -158,7 +173,9 @@ impl Lane<'_> {
             return None;
         }
         let part = self.copying.journal.as_ref()?.part(&entry.to, &entry.meta.identity())?;
-        Some(Left { done: part.done.clone(), placed: None })
+        // What was written under the one name says nothing about what is under the other.
+        let same = part.in_place == (way == Way::InPlace);
+        same.then(|| Left { done: part.done.clone(), placed: None })
     }
 
     fn open_both(&mut self, id: FileId) {
@@ -218,11 +235,13 @@ impl Lane<'_> {
     /// A part file that cannot be made, or gone on with: a run that broke off may have left one,
     /// or somebody has removed it. Once, it is made anew.
     fn part_in_the_way(&mut self, id: FileId, fault: Fault) {
-        let Some(file) = self.files.get(&id) else { return };
+        let Some(file) = self.files.get_mut(&id) else { return };
         if file.compare {
             // It cannot be read: then it is replaced.
-            return self.failed(id, Fault::Differs);
+            file.fault = Some(Fault::Differs);
+            return self.opened_one(id);
         }
+        let Some(file) = self.files.get(&id) else { return };
         let again = !file.cleared
             && !self.is_in_place(file)
             && matches!((&file.stage, &fault), (Stage::New(_), Fault::Missing | Fault::Other(_)));
@@ -306,6 +325,7 @@ impl Lane<'_> {
         }
         self.take_share(id);
         if job.has_any() {
+            self.look_at_source(id);
             self.copying.queue.share(&job);
         }
         self.pump();
@@ -336,7 +356,8 @@ impl Lane<'_> {
             _ => entry.from.clone(),
         };
         let paths = (from, entry.to.clone());
-        let part = Part { source: entry.meta.identity(), done: done.clone(), ready: false, paths };
+        let (source, in_place) = (entry.meta.identity(), self.is_in_place(file));
+        let part = Part { source, in_place, done: done.clone(), ready: false, paths };
         self.copying.journal.as_ref()?.begin(&part).ok()
     }
 }
