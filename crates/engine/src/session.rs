@@ -224,15 +224,16 @@ impl Session {
         self.tx().ledger()
     }
 
-    /// Sends one bulk batch, sealed here or by a worker, unless its channel was closed meanwhile;
-    /// whether it was sent.
+    /// Sends one bulk batch, sealed here or by a worker, unless nobody wants data with this code
+    /// any more; whether it was sent.
     pub(crate) fn send(
         &self,
         sender: &Sender,
+        code: Option<u32>,
         mut batch: Batch,
         hand: &Hand,
     ) -> Result<bool, Error> {
-        let stage = || self.tx().stage(&mut batch, || !sender.is_closed());
+        let stage = || self.tx().stage(&mut batch, || !sender.refuses(code));
         let staged = hand.queue.time(stage)?;
         let Some((ticket, rekey_due)) = staged else {
             self.tx().give_back(batch);
@@ -336,6 +337,14 @@ impl Session {
     pub fn stop_sources(&self, id: LocalId) {
         if let Some(sender) = self.sender(id) {
             sender.close();
+        }
+    }
+
+    /// The same, for the source without a code alone: what the peer says when nobody reads standard
+    /// output any more (`eow@openssh.com`). That of standard error goes on.
+    pub fn stop_output(&self, id: LocalId) {
+        if let Some(sender) = self.sender(id) {
+            sender.close_output();
         }
     }
 

@@ -101,8 +101,17 @@ struct Credit {
     window: window::Send,
     /// Sources are to stop.
     closed: bool,
+    /// The one without a code is to stop.
+    output_unwanted: bool,
     /// Our CLOSE is about to be staged, or was: nothing of ours may follow.
     over: bool,
+}
+
+impl Credit {
+    /// Whether the source of data with this code is to stop.
+    fn is_refused(&self, code: Option<u32>) -> bool {
+        self.closed || (self.output_unwanted && code.is_none())
+    }
 }
 
 /// The peer's side of a channel, as sources see it: how much it still takes.
@@ -125,6 +134,7 @@ impl Sender {
             credit: Lock::new(Credit {
                 window: window::Send::new(grant.window),
                 closed: false,
+                output_unwanted: false,
                 over: false,
             }),
             changed: Signal::new(),
@@ -159,6 +169,12 @@ impl Sender {
         self.changed.notify_all();
     }
 
+    /// Nobody reads data without a code any more; its source stops.
+    pub(crate) fn close_output(&self) {
+        self.credit.lock().output_unwanted = true;
+        self.changed.notify_all();
+    }
+
     /// Our CLOSE comes next: no WINDOW_ADJUST either may follow it (RFC 4254 section 5.3).
     pub(crate) fn finish(&self) {
         self.credit.lock().over = true;
@@ -175,18 +191,20 @@ impl Sender {
         message.split_first() == Some((&msg::CHANNEL_CLOSE, &self.remote.to_be_bytes()[..]))
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.credit.lock().closed
+    /// Whether data with this code may not leave any more.
+    pub(crate) fn refuses(&self, code: Option<u32>) -> bool {
+        self.credit.lock().is_refused(code)
     }
 
-    /// Waits for credit and takes up to `wanted` of it; `None` once closed.
-    fn take(&self, wanted: usize, hand: &Hand) -> Option<usize> {
-        let ready = |c: &mut Credit| c.closed || c.window.credit() > 0;
+    /// Waits for credit and takes up to `wanted` of it for data with this code; `None` once that
+    /// may not leave.
+    fn take(&self, wanted: usize, code: Option<u32>, hand: &Hand) -> Option<usize> {
+        let ready = |c: &mut Credit| c.is_refused(code) || c.window.credit() > 0;
         let mut credit = self.credit.lock();
         if !ready(&mut credit) {
             credit = hand.window.time(|| self.changed.wait_until(credit, ready));
         }
-        if credit.closed {
+        if credit.is_refused(code) {
             return None;
         }
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
@@ -234,16 +252,18 @@ fn pass(
     let there = fd.passable();
     let wanted = there.min(session.quantum()).min(SLOTS * sender.max_packet);
     let from = if there < PASS { None } else { fd.try_clone().ok() };
-    let ready = from.and_then(|from| Some((from, sender.take(wanted, hand)?)));
+    let ready = from.and_then(|from| Some((from, sender.take(wanted, code, hand)?)));
     let Some((from, bytes)) = ready else {
         session.tx().pool().put(batch);
         return Ok(false);
     };
     session.tx().pass_from(Arc::new(from));
     batch.finish(bytes, sender.max_packet, sender.remote, code);
-    if session.send(sender, batch, hand)? {
+    if session.send(sender, code, batch, hand)? {
         hand.bytes.add(bytes as u64);
         session.ledger().sent.moved(bytes as u64, Instant::now());
+    } else {
+        sender.put_back(bytes);
     }
     Ok(true)
 }
@@ -268,7 +288,7 @@ fn turn(
     {
         return Ok(None);
     }
-    let Some(credit) = sender.take(session.quantum(), hand) else {
+    let Some(credit) = sender.take(session.quantum(), code, hand) else {
         return Ok(Some(SourceEnd::Unwanted));
     };
     let Some(mut batch) = hand.queue.time(|| session.tx().pool().bulk()) else {
@@ -295,7 +315,8 @@ fn turn(
         sender.put_back(credit - filled);
     }
     batch.finish(filled, sender.max_packet, sender.remote, code);
-    if !session.send(sender, batch, hand)? {
+    if !session.send(sender, code, batch, hand)? {
+        sender.put_back(filled);
         return Ok(Some(SourceEnd::Unwanted));
     }
     hand.bytes.add(filled as u64);
@@ -326,8 +347,18 @@ mod tests {
         sender.close();
         assert!(!sender.is_over(), "a peer that wants no more of our data still gets credit");
         sender.finish();
-        assert!(sender.is_over() && sender.is_closed());
-        assert_eq!(sender.take(1, &hand()), None);
+        assert!(sender.is_over() && sender.refuses(None));
+        assert_eq!(sender.take(1, None, &hand()), None);
+    }
+
+    #[test]
+    fn output_that_nobody_reads_takes_no_credit_from_standard_error() {
+        let grant = Grant { remote: 0, max_packet: 32768, window: 1000 };
+        let sender = Sender::new(LocalId(0), grant);
+        sender.close_output();
+        assert!(sender.refuses(None) && !sender.refuses(Some(1)));
+        assert_eq!(sender.take(BATCH, None, &hand()), None);
+        assert_eq!(sender.take(BATCH, Some(1), &hand()), Some(1000));
     }
 
     /// stderr's source takes all credit, finds the end of file, and puts it back; stdout's waits
@@ -336,10 +367,10 @@ mod tests {
     fn credit_that_one_stream_puts_back_wakes_the_other() {
         let grant = Grant { remote: 0, max_packet: 32768, window: 1000 };
         let sender = Arc::new(Sender::new(LocalId(0), grant));
-        assert_eq!(sender.take(BATCH, &hand()), Some(1000));
+        assert_eq!(sender.take(BATCH, None, &hand()), Some(1000));
         let (told, taken) = mpsc::channel();
         let other = Arc::clone(&sender);
-        std::thread::spawn(move || told.send(other.take(BATCH, &hand())));
+        std::thread::spawn(move || told.send(other.take(BATCH, None, &hand())));
         let asleep = taken.recv_timeout(Duration::from_millis(100));
         assert_eq!(asleep, Err(mpsc::RecvTimeoutError::Timeout));
         sender.put_back(1000);

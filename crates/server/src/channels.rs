@@ -226,7 +226,7 @@ impl Program for Channels {
             }
             Event::Eof { id } => self.ended(port, id)?,
             Event::EndOfWrite { id } => {
-                port.session().stop_sources(id);
+                port.session().stop_output(id);
                 // Without replies there is nothing to be served.
                 if let Some(channel @ Channel::Sftp(_)) = self.table.get(&id.0) {
                     channel.hang_up();

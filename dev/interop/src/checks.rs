@@ -190,6 +190,22 @@ pub fn consumer_gone_and_command(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
+/// What a command says of its standard output that nobody reads any more still comes.
+pub fn consumer_gone_and_stderr(pair: &Pair) -> Result<()> {
+    let mut command = pair.command("yes; echo after >&2")?;
+    let (mut reader, writer) = std::io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    drop(command); // holds the pipe's writing end too
+    reader.read_exact(&mut [0; 2])?;
+    drop(reader);
+    let status = crate::run::wait(&mut child, SHORT)?;
+    let mut said = String::new();
+    child.stderr.take().context("stderr")?.read_to_string(&mut said)?;
+    ensure!(status.success() && said == "after\n", "{status}: {said:?}");
+    Ok(())
+}
+
 /// A command line longer than a packet of 32 KiB.
 pub fn long_command(pair: &Pair) -> Result<()> {
     let word = "x".repeat(100_000);

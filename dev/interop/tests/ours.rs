@@ -86,6 +86,13 @@ fn openssh_ends_when_nobody_reads_its_output_if_it_takes_lhsshd_for_openssh() {
     }
 }
 
+/// sshd and ssh drop it.
+#[test]
+fn standard_error_goes_on_when_nobody_reads_standard_output_any_more() {
+    let Some(pair) = Pair::start(Client::Ours, Kind::Ours) else { return };
+    pair.must(checks::consumer_gone_and_stderr);
+}
+
 /// `environment=` of authorized_keys, and a value longer than most buffers.
 #[test]
 fn an_environment_from_authorized_keys_reaches_the_command() {
