@@ -5,7 +5,7 @@ use std::fs;
 use std::thread::available_parallelism;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// `AMD EPYC 9R14, 2 cores, Linux 6.18`.
+/// `AMD EPYC 9R14, 2 cores, Linux 6.18.2`: what a distribution calls its kernel says nothing here.
 pub(crate) fn line() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name"));
@@ -13,7 +13,8 @@ pub(crate) fn line() -> String {
     let model = model.replace("(R)", "").replace("(TM)", "");
     let cores = available_parallelism().map_or(1, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{}, {cores} cores, Linux {}", model.trim(), kernel.trim())
+    let kernel = kernel.trim().split('-').next().unwrap_or_default();
+    format!("{}, {cores} cores, Linux {kernel}", model.trim())
 }
 
 /// What makes figures worse than they are.

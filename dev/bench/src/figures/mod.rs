@@ -33,6 +33,7 @@ use plan::{EXPERIMENTS, Effort, Point, Take};
 use samples::{Missing, Record, Sample};
 use std::collections::HashMap;
 use std::fs;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use turn::{Bench, Job, Load};
 
@@ -173,9 +174,13 @@ fn round(
     [run, runs]: [usize; 2],
 ) -> Vec<Sample> {
     let mut samples = Vec::new();
+    let terminal = std::io::stderr().is_terminal();
     for (index, point) in points.iter().enumerate() {
         let experiment = &point.place.experiment;
-        eprint!("\r{experiment}: run {run} of {runs}, point {} of {}   ", index + 1, points.len());
+        if terminal {
+            let (point, all) = (index + 1, points.len());
+            eprint!("\r{experiment}: run {run} of {runs}, point {point} of {all}   ");
+        }
         let knocked = idle.entry(knock_key(&point.job)).or_insert_with(|| knock(bench, &point.job));
         samples.extend(match knocked {
             Ok(idle) => take(bench, point, *idle, run),
@@ -183,7 +188,11 @@ fn round(
             Err(_) => Vec::new(),
         });
     }
-    eprintln!();
+    match (terminal, points.first()) {
+        (true, _) => eprintln!(),
+        (false, Some(point)) => eprintln!("{}: run {run} of {runs}", point.place.experiment),
+        (false, None) => {}
+    }
     samples
 }
 
