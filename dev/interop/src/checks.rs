@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_secs(30);
@@ -150,16 +150,19 @@ pub fn reader_gone(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
+/// Starts a client whose standard output nobody reads after two bytes of it.
+fn unread(mut command: Command, stdin: Stdio, stderr: Stdio) -> Result<Child> {
+    let (mut reader, writer) = std::io::pipe()?;
+    let child = command.stdin(stdin).stdout(writer).stderr(stderr).spawn()?;
+    drop(command); // holds the pipe's writing end too
+    reader.read_exact(&mut [0; 2])?;
+    Ok(child)
+}
+
 /// The client ends, and quietly, when nobody reads its stdout any more: `yes | head -1`. ssh does
 /// so with servers that call themselves OpenSSH; from others it takes everything to the end.
 pub fn consumer_gone(pair: &Pair) -> Result<()> {
-    let mut command = pair.command("yes")?;
-    let (mut reader, writer) = std::io::pipe()?;
-    command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    drop(command); // holds the pipe's writing end too
-    reader.read_exact(&mut [0; 2])?;
-    drop(reader);
+    let mut child = unread(pair.command("yes")?, Stdio::null(), Stdio::piped())?;
     crate::run::wait(&mut child, SHORT)?;
     let mut said = String::new();
     child.stderr.take().context("stderr")?.read_to_string(&mut said)?;
@@ -171,13 +174,7 @@ pub fn consumer_gone(pair: &Pair) -> Result<()> {
 pub fn consumer_gone_and_command(pair: &Pair) -> Result<()> {
     let pid = pair.lab.path("pid");
     let remote = format!("echo $$ >{}; exec yes", pid.display());
-    let mut command = pair.command(&remote)?;
-    let (mut reader, writer) = std::io::pipe()?;
-    command.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::null());
-    let mut child = command.spawn()?;
-    drop(command); // holds the pipe's writing end too
-    reader.read_exact(&mut [0; 2])?;
-    drop(reader);
+    let mut child = unread(pair.command(&remote)?, Stdio::piped(), Stdio::null())?;
     let stdin = child.stdin.take();
     crate::run::wait(&mut child, SHORT)?;
     drop(stdin);
@@ -192,13 +189,8 @@ pub fn consumer_gone_and_command(pair: &Pair) -> Result<()> {
 
 /// What a command says of its standard output that nobody reads any more still comes.
 pub fn consumer_gone_and_stderr(pair: &Pair) -> Result<()> {
-    let mut command = pair.command("yes; echo after >&2")?;
-    let (mut reader, writer) = std::io::pipe()?;
-    command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    drop(command); // holds the pipe's writing end too
-    reader.read_exact(&mut [0; 2])?;
-    drop(reader);
+    let command = pair.command("yes; echo after >&2")?;
+    let mut child = unread(command, Stdio::null(), Stdio::piped())?;
     let status = crate::run::wait(&mut child, SHORT)?;
     let mut said = String::new();
     child.stderr.take().context("stderr")?.read_to_string(&mut said)?;
