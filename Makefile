@@ -4,18 +4,35 @@
 # make figures the pictures of docs/figures, on this machine (an hour; it should be idle)
 # make check  what CI checks besides the tests
 # make setup  Debian packages and the Python peers (the other targets do this themselves)
+# make install  the five programs, in release, to PREFIX (docs/install.md)
 
 CARGO ?= cargo
 # Tests and the programs that the interop tests start share one profile, so that the crypto
 # library, two minutes of C and assembly, is compiled once.
 PROFILE ?= dev
 BIN_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+INSTALL ?= install
+# What is installed, and the packages that these programs are built from.
+PROGRAMS = lhssh lhsshd lhscp lhsftp lhsftp-server
+PACKAGES = client server copy sftp-client sftp-server
 # A workspace of its own; it shares what is compiled already.
 FUZZ = --manifest-path dev/fuzz/Cargo.toml --target-dir target
 
-.PHONY: all setup demo test bench figures check deny clean
+.PHONY: all programs install uninstall setup demo test bench figures check clean
 all:
 	$(CARGO) build --release
+
+programs:
+	$(CARGO) build --release --locked $(PACKAGES:%=--package %)
+
+install: programs
+	$(INSTALL) -d $(DESTDIR)$(BINDIR)
+	$(INSTALL) -m 755 $(PROGRAMS:%=target/release/%) $(DESTDIR)$(BINDIR)
+
+uninstall:
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%)
 
 setup:
 	scripts/setup
