@@ -1,10 +1,13 @@
 //! Leaving the foreground: the program starts itself anew in a session of its own, and the
 //! starter ends once the new listener listens, so that its failures still reach the terminal.
 
+use crate::program;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 /// First argument of a detached listener.
@@ -21,13 +24,22 @@ pub(crate) enum Place {
 
 /// Starts the listener; returns when it listens or has failed.
 pub(crate) fn detach(given: &[OsString]) -> Result<ExitCode> {
-    let mut child = Command::new("/proc/self/exe")
-        .arg(ROLE)
-        .args(given)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("start the listener")?;
+    let path = program::path();
+    let start = |program: &Path| {
+        Command::new(program)
+            // By which it starts itself anew on SIGHUP.
+            .arg0(&path)
+            .arg(ROLE)
+            .args(given)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+    };
+    let mut child = match start(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => start(Path::new(program::RUNNING)),
+        started => started,
+    }
+    .context("start the listener")?;
     let mut ready = Vec::new();
     if let Some(pipe) = child.stdout.take() {
         pipe.take(1).read_to_end(&mut ready).context("wait for the listener")?;

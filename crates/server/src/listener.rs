@@ -11,7 +11,7 @@ use crate::args::{Args, LogTo};
 use crate::detach::{self, Place};
 use crate::log::Log;
 use crate::setup::Loaded;
-use crate::{session, setup, socket, startups};
+use crate::{program, session, setup, socket, startups};
 use anyhow::{Context, Result};
 use conf::Server;
 use engine::Fd;
@@ -20,13 +20,12 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use std::ffi::CString;
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -40,6 +39,8 @@ enum Wish {
 }
 
 struct Listener {
+    /// Where this program is installed.
+    program: PathBuf,
     config: Server,
     log: Log,
     sockets: Vec<TcpListener>,
@@ -50,6 +51,7 @@ struct Listener {
 
 /// Listens until a signal ends it.
 pub(crate) fn run(args: &Args, loaded: Loaded, place: Place) -> Result<ExitCode> {
+    let program = program::path();
     if place == Place::Detached {
         detach::leave();
     }
@@ -72,7 +74,7 @@ pub(crate) fn run(args: &Args, loaded: Loaded, place: Place) -> Result<ExitCode>
     if place == Place::Detached {
         detach::listening(args.log_to != LogTo::System)?;
     }
-    Listener { config, log, sockets, signals, starting: Vec::new() }.run()
+    Listener { program, config, log, sockets, signals, starting: Vec::new() }.run()
 }
 
 fn block_signals() -> nix::Result<SignalFd> {
@@ -204,7 +206,7 @@ impl Listener {
     /// A session process gets the configuration as it is now, whatever happens to the file.
     fn start(&self, stream: TcpStream) -> io::Result<UnixStream> {
         let (mut ours, theirs) = UnixStream::pair()?;
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = Command::new(program::RUNNING);
         command
             .arg0("lhsshd")
             .arg(session::ROLE)
@@ -224,14 +226,7 @@ impl Listener {
     fn restart(self) -> Result<ExitCode> {
         self.log.info(format_args!("Received SIGHUP; restarting."));
         drop(self.sockets);
-        let args: Vec<CString> = std::env::args_os()
-            .map(|arg| CString::new(arg.as_bytes()).context("arguments"))
-            .collect::<Result<_>>()?;
-        // By its path, if it was started by one; else what runs now, replaced or not.
-        let by_path = args.first().filter(|name| name.as_bytes().contains(&b'/'));
-        let path = by_path.map_or(c"/proc/self/exe", |path| path.as_c_str());
-        nix::unistd::execv(path, &args).context("restart")?;
-        Ok(ExitCode::SUCCESS)
+        Err(program::replace(&self.program, &self.log)).context("restart")
     }
 
     /// SIGTERM, SIGINT: sessions go on.

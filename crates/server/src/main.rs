@@ -23,6 +23,7 @@ mod listener;
 mod log;
 mod modes;
 mod process;
+mod program;
 mod requests;
 mod session;
 mod setup;

@@ -265,6 +265,44 @@ fn without_d_it_leaves_the_foreground_once_it_listens() {
     assert!(!site.path("pid").exists());
 }
 
+/// To upgrade is to replace the file and to send SIGHUP.
+#[test]
+fn sighup_runs_the_program_that_is_installed_by_then() {
+    let site = Site::new();
+    let dir = site.path("").canonicalize().unwrap();
+    let program = dir.join("lhsshd");
+    // By another process: one that this test forks meanwhile would keep the file open for writing.
+    let install = || {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", "cp \"$0\" new && mv new lhsshd", LHSSHD]).current_dir(&dir);
+        assert!(sh.status().unwrap().success());
+    };
+    install();
+    let mut command = Command::new(&program);
+    command.args(site.lhsshd(&[]).get_args()).arg("-E").arg(site.path("log"));
+    assert!(command.status().unwrap().success(), "{}", site.text("log"));
+    let pid: u32 = site.text("pid").trim().parse().unwrap();
+    let runs = || std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let listens =
+        |times| until("a start", || starts(&site.text("log")) == times, || site.text("log"));
+    assert_eq!(runs(), program);
+    install();
+    assert_ne!(runs(), program, "an old one");
+    kill("HUP", pid);
+    listens(2);
+    assert_eq!(runs(), program);
+    std::fs::remove_file(&program).unwrap();
+    kill("HUP", pid);
+    // Not installed any more: it goes on as it is.
+    listens(3);
+    kill("TERM", pid);
+    until("the end", || !is_alive(pid), || site.text("log"));
+}
+
+fn starts(log: &str) -> usize {
+    log.matches("Server listening").count()
+}
+
 #[test]
 fn a_detached_listener_that_cannot_listen_says_so_to_its_starter() {
     let server = Server::start(&[]);
