@@ -38,9 +38,10 @@ impl ExtInfo {
     }
 }
 
-/// A server's EXT_INFO: every signature algorithm we verify, and that we answer PING.
-pub(crate) fn of_server() -> Vec<u8> {
-    let names: Vec<&str> = SigAlg::ALL.iter().map(|alg| alg.name()).collect();
+/// A server's EXT_INFO: the signature algorithms that a user's key may sign with, most preferred
+/// first, and that we answer PING.
+pub(crate) fn of_server(sig_algs: &[SigAlg]) -> Vec<u8> {
+    let names: Vec<&str> = sig_algs.iter().map(|alg| alg.name()).collect();
     let mut w = Writer::message(msg::EXT_INFO);
     w.u32(2).string(SERVER_SIG_ALGS).names(&names).string(PING).string("0");
     w.finish()
@@ -81,7 +82,7 @@ mod tests {
     #[test]
     fn a_servers_ext_info_reads_back() {
         let mut got = ExtInfo::default();
-        got.merge(&of_server()).unwrap();
+        got.merge(&of_server(SigAlg::ALL)).unwrap();
         assert_eq!(got.server_sig_algs.as_deref(), Some(SigAlg::ALL));
         assert!(got.ping);
     }

@@ -123,11 +123,15 @@ struct Pair {
 
 impl Pair {
     fn new(users: u8) -> Self {
+        Self::with_sig_algs(users, SigAlg::ALL)
+    }
+
+    fn with_sig_algs(users: u8, sig_algs: &[SigAlg]) -> Self {
         let trust = Arc::new(AnyHost);
         let client = Transport::client(Ident::ours(), KexConfig::default(), trust);
         let host = Arc::new(OneHostKey(key(100)));
         let server = Transport::server(Ident::ours(), KexConfig::default(), host);
-        let rules = Rules { sig_algs: SigAlg::ALL.to_vec(), max_tries: 6, banner: None };
+        let rules = Rules { sig_algs: sig_algs.to_vec(), max_tries: 6, banner: None };
         let credential = OneCredential::new(key(users));
         let policy = OneUser(key(1).public().clone());
         Self {
@@ -198,6 +202,16 @@ fn a_wrong_key_ends_both_sides_with_one_line() {
     assert_eq!(pair.client.error().unwrap(), "permission denied (publickey)");
     let told = pair.server.events.iter().any(|e| matches!(e, Event::Disconnected { code: 14, .. }));
     assert!(told, "{:?}", pair.server.events);
+}
+
+/// A client that believed in more would sign by an algorithm that the server refuses.
+#[test]
+fn the_server_announces_the_algorithms_that_it_accepts_and_no_others() {
+    let accepted = [SigAlg::RsaSha512, SigAlg::Ed25519];
+    let mut pair = Pair::with_sig_algs(1, &accepted);
+    pair.settle();
+    let announced = pair.client.connection().0.transport().server_sig_algs();
+    assert_eq!(announced, Some(&accepted[..]));
 }
 
 /// Invariants A1 and A2: no message of the connection protocol before login, on either side.

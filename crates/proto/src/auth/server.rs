@@ -47,7 +47,8 @@ pub trait Policy {
 /// Limits and texts of a server's logins.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// Algorithms that a user's key may sign with: the same that `server-sig-algs` tells.
+    /// Algorithms that a user's key may sign with, most preferred first: EXT_INFO announces
+    /// them in this order (`server-sig-algs`, RFC 8308 section 3.1).
     pub sig_algs: Vec<SigAlg>,
     /// Requests that may be refused before the connection ends (`MaxAuthTries`).
     pub max_tries: u32,
@@ -63,8 +64,10 @@ pub struct Server<P> {
 }
 
 impl<P: Policy> Server<P> {
-    /// Lets a user of `policy` in over `transport`, whose first key exchange may still be running.
-    pub fn new(transport: Transport, policy: P, rules: Rules) -> Self {
+    /// Lets a user of `policy` in over `transport`, whose first key exchange must not be over yet:
+    /// EXT_INFO leaves with its end and announces `rules.sig_algs`.
+    pub fn new(mut transport: Transport, policy: P, rules: Rules) -> Self {
+        transport.set_login_algs(&rules.sig_algs);
         Self { transport, core: Core::new(policy, rules), draft: Draft::default() }
     }
 

@@ -165,7 +165,7 @@ impl Transport {
         out.effects.push(Effect::SealWith(done.seal));
         // RFC 8308 section 2.4: "as the next packet following the server's first NEWKEYS".
         if first && self.role() == Role::Server && self.peer_wants_ext_info {
-            out.send(ext_info::of_server());
+            out.send(ext_info::of_server(&self.login_algs));
         }
         self.settled.get_or_insert(Settled { session_id: done.session_id, host_key });
         self.fenced = false;

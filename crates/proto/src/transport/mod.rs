@@ -97,6 +97,8 @@ pub struct Transport {
     /// The server's first choices in its last KEXINIT agree with what was negotiated: a guess in
     /// the next exchange will be right.
     can_guess: bool,
+    /// Server: what EXT_INFO says of users' keys.
+    login_algs: Vec<SigAlg>,
     ext_info: ExtInfo,
     ext_info_place: Place,
     /// PINGs without an answer yet.
@@ -133,6 +135,7 @@ impl Transport {
             logged_in: false,
             negotiated: None,
             can_guess: false,
+            login_algs: SigAlg::ALL.to_vec(),
             ext_info: ExtInfo::default(),
             ext_info_place: Place::default(),
             pings: 0,
@@ -234,6 +237,12 @@ impl Transport {
     /// DISCONNECT because of an error of this machine or of a layer above.
     pub fn fail(&mut self, error: &Error, out: &mut Outbox) {
         self.disconnect(error.disconnect_code(), &error.for_peer(), out);
+    }
+
+    /// Server: the algorithms that users' keys may sign with, for `server-sig-algs`; all of them
+    /// unless set before the first exchange ends.
+    pub(crate) fn set_login_algs(&mut self, algs: &[SigAlg]) {
+        algs.clone_into(&mut self.login_algs);
     }
 
     /// The user is there: the connection protocol may begin. Called by the auth machines: on the
