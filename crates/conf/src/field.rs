@@ -314,6 +314,10 @@ impl<T> Lines<T> {
         &self.items
     }
 
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
+        self.items.retain(keep);
+    }
+
     /// Whether these were asked for, so that a missing file among them is worth a message.
     #[must_use]
     pub fn is_given(&self) -> bool {

@@ -1,4 +1,5 @@
-//! The host's keys: which there are is read at once, the private halves when they must sign.
+//! The host's keys. A listener loads them whole and hands on those that can be used. A session
+//! reads the public halves at once and the private one when it must sign.
 
 use crate::modes;
 use anyhow::{Context, Result, bail};
@@ -35,8 +36,8 @@ impl HostKeys {
         Self(found)
     }
 
-    /// Loads the private halves too; an error when no key is left.
-    pub(crate) fn check(&self, mut skipped: impl FnMut(String)) -> Result<()> {
+    /// The files of the keys whose private halves load too; an error when there are none.
+    pub(crate) fn usable(&self, mut skipped: impl FnMut(String)) -> Result<Vec<&Path>> {
         let usable = self.0.iter().filter(|key| match key.private() {
             Ok(_) => true,
             Err(why) => {
@@ -44,10 +45,11 @@ impl HostKeys {
                 false
             }
         });
-        if usable.count() == 0 {
+        let paths: Vec<&Path> = usable.map(|key| key.path.as_path()).collect();
+        if paths.is_empty() {
             bail!("no host keys available");
         }
-        Ok(())
+        Ok(paths)
     }
 
     fn of(&self, alg: SigAlg) -> Result<&HostKey, String> {

@@ -58,8 +58,8 @@ pub(crate) fn run(args: &Args, loaded: Loaded, place: Place) -> Result<ExitCode>
     // Before anything can start a thread, and kept over SIGHUP's exec.
     let signals = block_signals().context("signals")?;
     let log = Log::open(args, loaded.config.log_level)?;
-    let config = loaded.log(&log);
-    setup::host_keys(&config, |why| log.error(format_args!("{why}")))?;
+    let mut config = loaded.log(&log);
+    setup::keep_usable_host_keys(&mut config, |why| log.error(format_args!("{why}")))?;
     let sockets = socket::listen(&config, |why| log.error(format_args!("{why}")))?;
     for socket in &sockets {
         if let Ok(address) = socket.local_addr() {

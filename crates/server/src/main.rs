@@ -87,11 +87,11 @@ fn carry_out(args: &Args, given: &[OsString], place: detach::Place) -> Result<Ex
             print!("{}", setup::matched(&loaded.say(), account::in_groups(visitor))?.dump());
             Ok(ExitCode::SUCCESS)
         }
-        Mode::Test => setup::test(&loaded.say()),
+        Mode::Test => setup::test(loaded.say()),
         Mode::Inetd => session::inetd(args, loaded),
         Mode::Listen => match place {
             detach::Place::Started if !args.foreground => {
-                setup::test(&loaded.say())?;
+                setup::test(loaded.say())?;
                 detach::detach(given)
             }
             place => listener::run(args, loaded, place),

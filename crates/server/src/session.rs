@@ -85,7 +85,12 @@ pub(crate) fn keep_stderr_from_client() {
 /// `-i`: the connection is standard input, and output where that is another pipe.
 pub(crate) fn inetd(args: &Args, loaded: Loaded) -> Result<ExitCode> {
     let log = Log::open(args, loaded.config.log_level)?;
-    let config = loaded.log(&log);
+    let mut config = loaded.log(&log);
+    let usable = setup::keep_usable_host_keys(&mut config, |why| log.error(format_args!("{why}")));
+    if let Err(error) = usable {
+        log.error(format_args!("{error:#}"));
+        return Ok(ExitCode::from(crate::FAILED));
+    }
     let input = take(std::io::stdin().as_fd(), |null| rustix::stdio::dup2_stdin(null))?;
     let output = take(std::io::stdout().as_fd(), |null| rustix::stdio::dup2_stdout(null))?;
     let input = Fd::from(input);

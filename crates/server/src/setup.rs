@@ -65,25 +65,27 @@ pub(crate) fn matched(config: &Server, visitor: Visitor) -> Result<Server> {
 }
 
 /// `-t`: the configuration is right, and a host key can be used.
-pub(crate) fn test(config: &Server) -> Result<ExitCode> {
-    host_keys(config, |why| eprintln!("lhsshd: {why}"))?;
+pub(crate) fn test(mut config: Server) -> Result<ExitCode> {
+    keep_usable_host_keys(&mut config, |why| eprintln!("lhsshd: {why}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The host's keys, all of them loaded; `tell`s of those that were named and cannot be.
-pub(crate) fn host_keys(config: &Server, tell: impl Fn(&str)) -> Result<HostKeys> {
+/// Takes the host keys that cannot be used from the configuration, so that no client is offered
+/// one that cannot sign; `tell`s of those that were named. An error when none is left.
+pub(crate) fn keep_usable_host_keys(config: &mut Server, tell: impl Fn(&str)) -> Result<()> {
+    let (paths, given) = (config.host_keys(), config.host_keys_given());
     let complain = |why: String| {
-        if config.host_keys_given() {
+        if given {
             tell(&why);
         }
     };
-    let keys = HostKeys::find(&config.host_keys(), complain);
-    keys.check(complain).with_context(|| {
-        let paths: Vec<String> =
-            config.host_keys().iter().map(|path| path.display().to_string()).collect();
+    let keys = HostKeys::find(&paths, complain);
+    let usable = keys.usable(complain).with_context(|| {
+        let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         format!("host keys {}", paths.join(", "))
     })?;
-    Ok(keys)
+    config.retain_host_keys(|path| usable.contains(&path));
+    Ok(())
 }
 
 /// Proposals and limits of key exchange.

@@ -213,11 +213,7 @@ fn inetd_mode_serves_on_two_pipes() {
     let site = Site::new();
     let mut inetd = site.lhsshd(&[]);
     inetd.arg("-i").arg("-E").arg(site.path("log"));
-    let words: Vec<_> = std::iter::once(inetd.get_program())
-        .chain(inetd.get_args())
-        .map(|word| format!("'{}'", word.to_string_lossy()))
-        .collect();
-    let proxy = format!("ProxyCommand={}", words.join(" "));
+    let proxy = format!("ProxyCommand={}", words(&inetd));
     let mut ssh = site.ssh_to(&[&proxy]);
     let output = ssh.arg("echo in; echo $SSH_CONNECTION; exit 5").output().unwrap();
     let text = format!("{}\n{}", stderr(&output), site.text("log"));
@@ -412,6 +408,33 @@ fn host_keys_that_cannot_be_used_are_passed_over_and_none_is_fatal() {
     let (code, _, text) = run(site.lhsshd(&[]).arg("-t"));
     assert_eq!(code, Some(255));
     assert!(text.lines().all(|line| line.starts_with("lhsshd: ")), "{text}");
+}
+
+/// A client that prefers its type would get no further.
+#[test]
+fn a_host_key_that_cannot_sign_is_not_offered() {
+    let site = Site::new();
+    let locked = site.path("locked");
+    let mut keygen = Command::new("ssh-keygen");
+    keygen.args(["-q", "-t", "ecdsa", "-N", "secret", "-f"]).arg(&locked);
+    assert!(keygen.status().unwrap().success());
+    let setting = format!("HostKey={}", locked.display());
+    let inetd = site.lhsshd(&[&setting, "LogLevel=ERROR"]);
+    let server = site.serve(&[&setting]);
+    let prefers = "HostKeyAlgorithms=ecdsa-sha2-nistp256,ssh-ed25519";
+    let output = server.ssh(&[prefers], "echo in").output().unwrap();
+    assert_eq!(stdout(&output), "in\n", "{}\n{}", stderr(&output), server.log());
+    assert!(server.log().contains("locked: the key is encrypted"), "{}", server.log());
+    let proxy = format!("ProxyCommand={} -i -e", words(&inetd));
+    let output = server.ssh(&[prefers, &proxy], "echo in").output().unwrap();
+    assert_eq!(stdout(&output), "in\n", "{}", stderr(&output));
+}
+
+/// A command as a shell reads it.
+fn words(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let quoted: Vec<_> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+    quoted.join(" ")
 }
 
 /// Root's server serves root; see also `a9_another_user_is_denied_like_a_wrong_key`.

@@ -332,6 +332,11 @@ impl Server {
         self.host_keys.is_given()
     }
 
+    /// Leaves the host keys that `usable` says yes to.
+    pub fn retain_host_keys(&mut self, mut usable: impl FnMut(&Path) -> bool) {
+        self.host_keys.retain(|file| usable(Path::new(file)));
+    }
+
     /// PidFile.
     #[must_use]
     pub fn pid_file(&self) -> Option<&Path> {
