@@ -71,6 +71,10 @@ pub enum Misbehaved {
     /// RFC 8308 section 2.4: EXT_INFO once, or once more before USERAUTH_SUCCESS.
     #[error("peer sent EXT_INFO where it may not")]
     ExtInfo,
+    /// It asks a server that does not know its user yet for more key exchanges than any client
+    /// needs.
+    #[error("peer started more key exchanges before login than it may")]
+    TooManyExchanges,
     /// The exchange's own values are wrong (length, range, signature).
     #[error("key exchange: {0}")]
     BadExchange(String),

@@ -5,11 +5,11 @@
 //! theirs             KEXINIT [guess]     KEX_REPLY or KEX_INIT, NEWKEYS  -> OpenWith
 //! ```
 
-use super::{Authority, Settled, Stage, Transport};
+use super::{Authority, MAX_EARLY_REKEYS, Settled, Stage, Transport};
 use crate::kex::{Computed, Connection, client, server};
 use crate::kexinit::{self, KexInit, Markers, Offer};
 use crate::negotiate::Negotiated;
-use crate::{Effect, Error, Event, Outbox, Role, ext_info};
+use crate::{Effect, Error, Event, Misbehaved, Outbox, Role, ext_info};
 use crypt::kex::Method;
 use keys::{PublicKey, SigAlg};
 use wire::msg;
@@ -91,8 +91,7 @@ impl Transport {
         let theirs = KexInit::parse(payload)?;
         if matches!(self.stage, Stage::Idle) {
             self.check_may_exchange()?;
-        }
-        if matches!(self.stage, Stage::Idle) {
+            self.count_early_rekey()?;
             // Its KEXINIT is known: there is nothing to guess.
             self.offer(false, out)?;
         }
@@ -127,6 +126,17 @@ impl Transport {
         self.stage = stage;
         self.can_guess = firsts.are_of(&negotiated);
         self.negotiated = Some(negotiated);
+        Ok(())
+    }
+
+    /// B11: who has not logged in cannot have a server compute exchanges without end.
+    fn count_early_rekey(&mut self) -> Result<(), Error> {
+        if self.role() == Role::Server && self.settled.is_some() && !self.logged_in {
+            self.early_rekeys = self.early_rekeys.saturating_add(1);
+            if self.early_rekeys > MAX_EARLY_REKEYS {
+                return Err(Misbehaved::TooManyExchanges.into());
+            }
+        }
         Ok(())
     }
 

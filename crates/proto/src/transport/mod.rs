@@ -76,6 +76,10 @@ struct Settled {
     host_key: Option<PublicKey>,
 }
 
+/// Key exchanges that a client may start before login, on top of the first (B11). Stock clients
+/// start none; one is for those that count time or bytes from the connection's beginning.
+const MAX_EARLY_REKEYS: u32 = 1;
+
 /// One side of a connection.
 pub struct Transport {
     cfg: KexConfig,
@@ -93,6 +97,8 @@ pub struct Transport {
     /// The peer's first NEWKEYS is in.
     opened: bool,
     logged_in: bool,
+    /// Server: rekeys of the client before login.
+    early_rekeys: u32,
     negotiated: Option<Negotiated>,
     /// The server's first choices in its last KEXINIT agree with what was negotiated: a guess in
     /// the next exchange will be right.
@@ -133,6 +139,7 @@ impl Transport {
             settled: None,
             opened: false,
             logged_in: false,
+            early_rekeys: 0,
             negotiated: None,
             can_guess: false,
             login_algs: SigAlg::ALL.to_vec(),

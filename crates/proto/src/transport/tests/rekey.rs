@@ -211,12 +211,30 @@ fn before_login_a_peer_cannot_make_us_hold_anything() {
     pair.refuses(Role::Client, &ping);
 }
 
+/// B11: group operations and a signature each are more than a stranger may ask for again and again.
 #[test]
-fn a_peer_may_rekey_before_login() {
+fn a_client_may_rekey_once_before_login() {
+    let mut pair = Pair::connected();
+    let offer = |pair: &mut Pair| pair.client.call(|t, out| t.offer(false, out)).unwrap();
+    offer(&mut pair);
+    pair.run().unwrap();
+    assert_eq!(pair.server.exchanges(), 2);
+    offer(&mut pair);
+    assert_eq!(pair.step(Role::Client), Err(Misbehaved::TooManyExchanges.into()));
+}
+
+/// And as often as it likes afterwards.
+#[test]
+fn rekeys_before_login_do_not_count_after_it() {
     let mut pair = Pair::connected();
     pair.client.call(|t, out| t.offer(false, out)).unwrap();
     pair.run().unwrap();
-    assert_eq!(pair.server.exchanges(), 2);
+    pair.log_in();
+    for _ in 0..3 {
+        pair.client.rekey();
+        pair.run().unwrap();
+    }
+    assert_eq!(pair.server.exchanges(), 5);
 }
 
 /// B7: and what the layers above send before the first NEWKEYS is bounded too.
