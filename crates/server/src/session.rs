@@ -181,9 +181,10 @@ impl Visit {
         loop {
             let (seq, payload) = link.message(deadline)?;
             let step = server.handle(seq, &payload, &mut outbox);
-            self.note(&mut outbox, &account)?;
-            // After an error this is the DISCONNECT, which the client may not wait for.
+            // Before anything that depends on the user's name, such as lines in the log (A9). After
+            // an error this is the DISCONNECT, which the client may not wait for.
             let carried = link.carry_out(&mut outbox, deadline);
+            self.note(&mut outbox, &account)?;
             match step.map_err(engine::Error::from)? {
                 Step::Pending(next) => server = next,
                 Step::Done(authenticated) => {

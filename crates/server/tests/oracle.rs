@@ -9,8 +9,12 @@ use engine::{Fd, Link};
 use keys::{PrivateKey, PublicKey, SigAlg};
 use proto::auth::{Client, Credentials, Signer, Step};
 use proto::{Ident, KexConfig, Outbox, Role, Transport};
+use rustix::fs::OFlags;
 use stand_ins::AnyHost;
+use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wire::{NameList, msg};
@@ -62,7 +66,17 @@ impl Signer for PublicHalf {
 
 /// What the server answers to `user` with `key`, and how long each answer takes.
 fn refusals(server: &Server, user: &str, key: &PublicKey) -> (Vec<Vec<u8>>, Vec<Duration>) {
-    let mut link = Link::new(Fd::from(OwnedFd::from(server.connect())));
+    ask(server.connect().into(), user, key, usize::MAX)
+}
+
+/// The same over any connection, and for no more answers than `most`.
+fn ask(
+    connection: OwnedFd,
+    user: &str,
+    key: &PublicKey,
+    most: usize,
+) -> (Vec<Vec<u8>>, Vec<Duration>) {
+    let mut link = Link::new(Fd::from(connection));
     let transport = Transport::client(Ident::ours(), KexConfig::default(), Arc::new(AnyHost));
     let asked = Arc::new(Mutex::new(Vec::new()));
     let curious = Curious { key: key.clone(), asked: Arc::clone(&asked) };
@@ -78,6 +92,9 @@ fn refusals(server: &Server, user: &str, key: &PublicKey) -> (Vec<Vec<u8>>, Vec<
         if let [msg::SERVICE_ACCEPT | msg::USERAUTH_REQUEST..80, ..] = message[..] {
             answers.push(message.clone());
         }
+        if answers.len() == most {
+            break;
+        }
         match client.handle(seq, &message, &mut out) {
             Ok(Step::Pending(next)) => client = next,
             Ok(Step::Done(_)) => panic!("{user} is in"),
@@ -87,6 +104,31 @@ fn refusals(server: &Server, user: &str, key: &PublicKey) -> (Vec<Vec<u8>>, Vec<
     }
     let asked = asked.lock().unwrap();
     (answers, asked.windows(2).map(|pair| pair[1] - pair[0]).collect())
+}
+
+/// Lines in the log differ by the user: the answer does not wait for one.
+#[test]
+fn a9_the_answer_leaves_before_the_log_is_written() {
+    let site = Site::new();
+    let (_reader, writer) = std::io::pipe().unwrap();
+    fill(&writer);
+    let mut inetd = site.lhsshd(&["LogLevel=VERBOSE"]);
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    inetd.args(["-i", "-e"]).stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(writer);
+    let mut child = inetd.spawn().unwrap();
+    ours.set_read_timeout(Some(common::PATIENCE)).unwrap();
+    let (answers, _) = ask(ours.into(), "no-such-user", &key(1), 2);
+    assert_eq!(answers.len(), 2, "SERVICE_ACCEPT and a refusal");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// From now on who writes to the pipe waits.
+fn fill(pipe: &std::io::PipeWriter) {
+    let flags = rustix::fs::fcntl_getfl(pipe).unwrap();
+    rustix::fs::fcntl_setfl(pipe, flags | OFlags::NONBLOCK).unwrap();
+    while (&mut &*pipe).write(&[0; 4096]).is_ok() {}
+    rustix::fs::fcntl_setfl(pipe, flags).unwrap();
 }
 
 /// The fastest quarter of all is slower than this.
