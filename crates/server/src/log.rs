@@ -3,23 +3,21 @@
 //! `-E file` makes the file standard error itself, so that session processes inherit it.
 
 use crate::args::{Args, LogTo};
+use crate::syslog::Syslog;
 use anyhow::{Context, Result};
 use conf::LogLevel;
 use std::fmt::{Arguments, Write as _};
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::net::UnixDatagram;
 
-/// Where syslogd or journald listens.
-const SYSLOG: &str = "/dev/log";
 /// LOG_AUTH of syslog(3).
 const AUTH: u8 = 4;
 
 /// What ends a listener that has no terminal any more: after SIGHUP standard error is nobody's.
 pub(crate) fn last_words(args: &Args, error: &anyhow::Error) {
-    let log = Log::system(LogLevel::Error);
-    if args.log_to == LogTo::System && log.is_system() {
-        log.error(format_args!("{error:#}"));
+    if args.log_to == LogTo::System {
+        let log = Log::system(LogLevel::Error);
+        log.to_system(LogLevel::Error, &log.line(format_args!("{error:#}")));
     }
 }
 
@@ -31,8 +29,8 @@ pub(crate) struct Log {
     level: LogLevel,
     /// Of syslog(3), by number.
     facility: u8,
-    /// Standard error otherwise.
-    system: Option<UnixDatagram>,
+    /// Standard error otherwise, and where this cannot be reached.
+    system: Option<Syslog>,
 }
 
 impl Log {
@@ -56,15 +54,14 @@ impl Log {
         Self { name: "lhsshd", level, facility: AUTH, system: None }
     }
 
-    /// To the system's log; to standard error where there is none.
+    /// To the system's log; to standard error while there is none.
     pub(crate) fn system(level: LogLevel) -> Self {
-        let socket = UnixDatagram::unbound().and_then(|s| s.connect(SYSLOG).map(|()| s));
-        Self { system: socket.ok(), ..Self::stderr(level) }
+        Self { system: Syslog::open().ok(), ..Self::stderr(level) }
     }
 
     /// The same place for lines of another program's, which has a level of its own.
     pub(crate) fn of(&self, name: &'static str, level: LogLevel, facility: u8) -> Self {
-        let system = self.system.as_ref().and_then(|socket| socket.try_clone().ok());
+        let system = self.system.as_ref().and_then(|system| system.try_clone().ok());
         Self { name, level, facility, system }
     }
 
@@ -103,15 +100,21 @@ impl Log {
         if level > self.level {
             return;
         }
-        let line = visible(&line.to_string());
-        let line = format!("{}[{}]: {line}", self.name, std::process::id());
-        let _ = match &self.system {
-            None => std::io::stderr().write_all(format!("{line}\n").as_bytes()),
-            Some(socket) => {
-                let priority = self.facility << 3 | severity(level);
-                socket.send(format!("<{priority}>{line}").as_bytes()).map(drop)
-            }
-        };
+        let line = self.line(line);
+        if !self.to_system(level, &line) {
+            let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
+    fn line(&self, text: Arguments<'_>) -> String {
+        format!("{}[{}]: {}", self.name, std::process::id(), visible(&text.to_string()))
+    }
+
+    /// Whether the system's log has it.
+    fn to_system(&self, level: LogLevel, line: &str) -> bool {
+        let priority = self.facility << 3 | severity(level);
+        let send = |system: &Syslog| system.send(&format!("<{priority}>{line}"));
+        self.system.as_ref().is_some_and(|system| send(system).is_ok())
     }
 }
 

@@ -30,6 +30,7 @@ mod setup;
 mod sftp;
 mod socket;
 mod startups;
+mod syslog;
 mod transfer;
 
 use anyhow::Result;
