@@ -2,6 +2,7 @@
 //! here made harmless and readable.
 
 use std::fmt::Write;
+use wire::text::is_invisible;
 
 /// A path or text with control characters and bytes that are no UTF-8 written as `\n`, `\x1b`,
 /// `\xff`; a backslash stays one, since this is for reading.
@@ -22,11 +23,6 @@ fn push(out: &mut String, c: char) {
         c if c.is_control() || is_invisible(c) => out.extend(c.escape_unicode()),
         c => out.push(c),
     }
-}
-
-/// Characters that reorder or hide the text around them: a name must not look like another.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

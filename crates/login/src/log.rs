@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Mutex;
 
+pub use wire::text::visible as escaped;
+
 /// Where messages go and which.
 pub struct Log {
     name: &'static str,
@@ -100,20 +102,6 @@ impl Log {
             },
         };
     }
-}
-
-/// Text of the peer with everything but printable characters escaped, so that it cannot drive
-/// the terminal (invariant E2).
-pub fn escaped(text: &str) -> String {
-    let plain = |c: char| c == ' ' || (!c.is_control() && !c.is_whitespace() && !is_format(c));
-    text.chars()
-        .map(|c| if plain(c) { c.to_string() } else { c.escape_default().to_string() })
-        .collect()
-}
-
-/// Characters that reorder or hide others on a terminal.
-fn is_format(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

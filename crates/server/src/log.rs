@@ -6,12 +6,25 @@ use crate::args::{Args, LogTo};
 use crate::syslog::Syslog;
 use anyhow::{Context, Result};
 use conf::LogLevel;
-use std::fmt::{Arguments, Write as _};
+use std::fmt::Arguments;
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use wire::text::visible_within;
+
+/// Longest line, in bytes: what every receiver should take (RFC 5424 section 6.1), less what stands
+/// in front of it. sshd cuts at half of that, which a line of the transfer log may need.
+const MAX_LINE: usize = 1900;
+
+/// Longest name that a peer gives, as in sshd: what stands behind it in the line is not cut off.
+const MAX_NAME: usize = 100;
 
 /// LOG_AUTH of syslog(3).
 const AUTH: u8 = 4;
+
+/// A name that a peer gives, as it may stand in a line.
+pub(crate) fn name(of_peer: &str) -> String {
+    visible_within(of_peer, MAX_NAME)
+}
 
 /// What ends a listener that has no terminal any more: after SIGHUP standard error is nobody's.
 pub(crate) fn last_words(args: &Args, error: &anyhow::Error) {
@@ -107,7 +120,12 @@ impl Log {
     }
 
     fn line(&self, text: Arguments<'_>) -> String {
-        format!("{}[{}]: {}", self.name, std::process::id(), visible(&text.to_string()))
+        format!(
+            "{}[{}]: {}",
+            self.name,
+            std::process::id(),
+            visible_within(&text.to_string(), MAX_LINE)
+        )
     }
 
     /// Whether the system's log has it.
@@ -128,25 +146,31 @@ fn severity(level: LogLevel) -> u8 {
     }
 }
 
-/// Peers put what they like into names and texts; a line stays one line.
-fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            let _ = write!(out, "{}", c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixDatagram;
 
+    /// One that does not leave at all is a login that nobody hears of.
     #[test]
-    fn a_line_from_the_peer_cannot_become_two() {
-        assert_eq!(visible("a\nAccepted\u{1b}[1m ü"), "a\\nAccepted\\u{1b}[1m ü");
+    fn a_line_is_one_message_of_bounded_length_whatever_is_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let listener = UnixDatagram::bind(&path).unwrap();
+        let log = Log { system: Syslog::at(&path).ok(), ..Log::stderr(LogLevel::Info) };
+        let user = "\n\u{1b}\u{202e}x".repeat(100_000);
+        log.info(format_args!("Failed none for {} from 192.0.2.1", name(&user)));
+        log.info(format_args!("{user}"));
+        let mut message = [0; 1 << 16];
+        let mut receive = || {
+            let length = listener.recv(&mut message).unwrap();
+            String::from_utf8(message[..length].to_vec()).unwrap()
+        };
+        let named = receive();
+        assert!(named.contains(r"]: Failed none for \n\u{1b}\u{202e}x\n"), "{named}");
+        assert!(named.ends_with("... from 192.0.2.1") && named.len() < 200, "{named}");
+        let long = receive();
+        assert!(long.ends_with("...") && (1024..2048).contains(&long.len()), "{}", long.len());
+        assert!(!long.contains(['\n', '\u{1b}', '\u{202e}']));
     }
 }

@@ -19,7 +19,7 @@ use crate::hostname::HostName;
 use crate::log::Log;
 use crate::setup::Loaded;
 use crate::transfer::{self, Guest};
-use crate::{account, requests, setup, socket};
+use crate::{account, log, requests, setup, socket};
 use anyhow::{Context, Result};
 use conf::server::Visitor;
 use conf::{Server, Workers};
@@ -261,6 +261,7 @@ impl Visit {
             match event {
                 Event::AuthRefused { user, method, key, .. } => {
                     let (known, ends) = (user == account.name, self.ends);
+                    let (user, method) = (log::name(&user), log::name(&method));
                     if !known && method != "none" {
                         self.log.info(format_args!("Invalid user {user} from {ends}"));
                     }

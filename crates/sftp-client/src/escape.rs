@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 use std::sync::OnceLock;
+use wire::text::is_invisible;
 
 /// `bytes` as they may be shown.
 pub(crate) fn shown(bytes: &[u8]) -> String {
@@ -29,9 +30,7 @@ fn escape(bytes: &[u8], utf8: bool) -> String {
 
 /// Printable, and unable to reorder or hide its neighbours.
 fn is_plain(char: char, utf8: bool) -> bool {
-    let moves = matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    (char.is_ascii() || utf8) && (!char.is_control() || char == '\t') && !moves
+    (char.is_ascii() || utf8) && (!char.is_control() || char == '\t') && !is_invisible(char)
 }
 
 fn octal(bytes: &[u8], out: &mut String) {

@@ -1,12 +1,17 @@
 //! The log: the system's, or standard error with `-e`.
 
 use sftp::server::{Facility, Level, Options};
-use std::fmt::{Arguments, Write as _};
+use std::fmt::Arguments;
 use std::io::Write as _;
 use std::os::unix::net::UnixDatagram;
+use wire::text::visible_within;
 
 /// Where syslogd or journald listens.
 const SYSLOG: &str = "/dev/log";
+
+/// Longest line, in bytes: a message that every receiver should take (RFC 5424 section 6.1), less
+/// what stands in front of it.
+const MAX_LINE: usize = 1900;
 
 /// Where lines go.
 pub(crate) enum Log {
@@ -30,7 +35,7 @@ impl Log {
 impl sftp::server::Log for Log {
     /// One line by one write. A log that cannot be written stops nobody.
     fn line(&self, level: Level, line: Arguments<'_>) {
-        let line = visible(&line.to_string());
+        let line = visible_within(&line.to_string(), MAX_LINE);
         let pid = std::process::id();
         match self {
             Self::Stderr => {
@@ -52,28 +57,5 @@ fn severity(level: Level) -> u8 {
         Level::Error => 3,
         Level::Info | Level::Verbose => 6,
         Level::Debug => 7,
-    }
-}
-
-/// Clients put what they like into names; a line stays one line.
-fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            let _ = write!(out, "{}", c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_from_the_client_cannot_make_a_line_two() {
-        assert_eq!(visible("a\nAccepted\u{1b}[1m ü"), "a\\nAccepted\\u{1b}[1m ü");
     }
 }
