@@ -34,6 +34,7 @@ fn verdict(text: &str, host: &HostName) -> String {
         Verdict::Trusted(place) => format!("trusted {place}"),
         Verdict::Changed(known) => format!("changed {}", known.place),
         Verdict::Revoked(place) => format!("revoked {place}"),
+        Verdict::Unreadable(line) => format!("unreadable {}", line.place),
         Verdict::Unknown { others, authorities } => {
             format!("unknown {} {authorities}", others.len())
         }
@@ -96,6 +97,36 @@ fn bad_lines_are_counted_and_do_not_hide_others() {
     let lines: Vec<usize> = known.skipped().iter().map(|skipped| skipped.place.line).collect();
     assert_eq!(lines, [1, 2, 3, 4, 5, 6, 7]);
     assert!(matches!(known.check(&HostName::new("host", 22), &key(1)), Verdict::Trusted(_)));
+}
+
+/// Nobody knows which key it was to revoke.
+#[test]
+fn with_a_revocation_that_cannot_be_read_no_key_is_trusted() {
+    let host = HostName::new("host", 22);
+    for bad in [
+        "@revoked * ssh-ed25519 !!",
+        "@revoked * ssh-rsa K1",
+        "@revoked *",
+        "@revoked",
+        "\t@Revoked * K1",
+        "@revoked, * K1",
+        "@revoked * K1\0",
+        "\u{feff}@revoked * K1",
+    ] {
+        assert_eq!(verdict(&format!("{bad}\nhost K1"), &host), "unreadable kh:1", "{bad:?}");
+    }
+    assert_eq!(verdict("@what * K1\n# @revoked * x\nhost K1", &host), "trusted kh:3");
+}
+
+#[test]
+fn a_comment_may_be_in_any_encoding() {
+    let parse = |start: &str| {
+        let line = [start.as_bytes(), b" ", key(1).to_openssh().as_bytes(), b" B\xfcro\n"].concat();
+        KnownHosts::parse(Path::new("kh"), &line).check(&HostName::new("host", 22), &key(1))
+    };
+    assert!(matches!(parse("host"), Verdict::Trusted(_)));
+    assert!(matches!(parse("@revoked *"), Verdict::Revoked(_)));
+    assert!(matches!(parse("\u{fffd}"), Verdict::Unknown { .. }));
 }
 
 #[test]

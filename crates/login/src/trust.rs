@@ -140,6 +140,10 @@ impl HostTrust for Trust {
             Verdict::Revoked(place) => {
                 Err(format!("{} is marked as revoked in {place}", key.fingerprint()))
             }
+            Verdict::Unreadable(line) => Err(format!(
+                "{}: {} in a line that revokes a key, which may be this one",
+                line.place, line.why
+            )),
             Verdict::Changed(old) => Err(self.changed(key, &old)),
         }
     }

@@ -37,7 +37,7 @@ pub struct Entry {
 /// Why a line lets nobody in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Not UTF-8, a NUL byte in it, or over 1 MiB.
+    /// Not UTF-8 in front of the comment, a NUL byte in it, or over 1 MiB.
     #[error("not a line of text")]
     NotText,
     /// Options without a key behind them.
@@ -67,25 +67,47 @@ pub enum Refusal {
 }
 
 impl Entry {
-    /// Parses one line; `None` for an empty one or a comment.
+    /// Parses one line; `None` for an empty one or a comment. The comment behind the key may be in
+    /// any encoding, everything before it must be UTF-8.
     pub fn parse(line: &[u8]) -> Result<Option<Self>, Refusal> {
-        let text = std::str::from_utf8(line).map_err(|_| Refusal::NotText)?;
-        let text = text.trim_matches([' ', '\t', '\r', '\n']);
-        if text.len() > MAX_LINE || text.contains('\0') {
+        let line = line.trim_ascii();
+        if line.len() > MAX_LINE || line.contains(&0) {
             return Err(Refusal::NotText);
         }
-        if text.is_empty() || text.starts_with('#') {
+        let text = line.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let rest = line.get(text.len()..).unwrap_or_default();
+        if line.is_empty() || text.starts_with('#') {
             return Ok(None);
         }
+        match Self::of_text(text) {
+            Ok((options, key, Some(comment))) => {
+                let comment = format!("{comment}{}", String::from_utf8_lossy(rest));
+                Ok(Some(Self { options, key, comment: comment.trim().to_owned() }))
+            }
+            _ if !rest.is_empty() => Err(Refusal::NotText),
+            Ok((options, key, None)) => Ok(Some(Self { options, key, comment: String::new() })),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Options, key and comment; without blanks behind the key there is no comment, not even an
+    /// empty one.
+    fn of_text(text: &str) -> Result<(Options, PublicKey, Option<&str>), Refusal> {
         let (options, key) = if starts_with_key(text) {
             (Options::default(), text)
         } else {
             let (options, key) = scan::split_line(text)?;
             (options::parse(options)?, key.trim_start_matches([' ', '\t']))
         };
-        let comment = key.splitn(3, [' ', '\t']).nth(2).unwrap_or_default().trim().to_owned();
-        Ok(Some(Self { options, key: PublicKey::from_openssh(key)?, comment }))
+        Ok((options, PublicKey::from_openssh(key)?, comment(key)))
     }
+}
+
+/// What follows the second word, if it is known to end.
+fn comment(key: &str) -> Option<&str> {
+    const BLANK: [char; 2] = [' ', '\t'];
+    let (_, blob) = key.split_once(BLANK)?;
+    blob.trim_start_matches(BLANK).split_once(BLANK).map(|(_, comment)| comment)
 }
 
 /// A line without options starts with a key type; no option is called like one.

@@ -124,6 +124,33 @@ fn keys_that_are_none_refuse_the_line() {
     assert_eq!(Entry::parse(b"a\0b"), Err(Refusal::NotText));
 }
 
+/// A comment of another time locks no key out; what is enforced is read as it stands or not at all.
+#[test]
+fn only_a_comment_may_be_in_another_encoding() {
+    let line = |before: &[u8], after: &[u8]| {
+        Entry::parse(&[before, key().to_openssh().as_bytes(), after].concat())
+    };
+    let good: [(&[u8], &str); 2] =
+        [(b" \xe9", "\u{fffd}"), (b"\t Andr\xe9 \xfc\r", "Andr\u{fffd} \u{fffd}")];
+    for (after, comment) in good {
+        let entry = line(b"no-pty ", after).expect("valid").expect("a line");
+        assert_eq!((entry.key, entry.options.pty, &*entry.comment), (key(), false, comment));
+    }
+    assert_eq!(Entry::parse(b"# Andr\xe9"), Ok(None));
+    let bad: [(&[u8], &[u8]); 5] = [
+        (b"command=\"caf\xe9\" ", b""),
+        (b"\xe9 ", b""),
+        (b"no-pty \xe9", b""),
+        (b"", b"\xe9"),
+        (b" ", b"\xe9 me"),
+    ];
+    for (before, after) in bad {
+        assert_eq!(line(before, after), Err(Refusal::NotText), "{before:?} {after:?}");
+    }
+    let blanks = key().to_openssh().replace(' ', "  ");
+    assert_eq!(Entry::parse(&[blanks.as_bytes(), b"\xe9"].concat()), Err(Refusal::NotText));
+}
+
 #[test]
 fn a_bad_line_does_not_hide_the_next() {
     let file = format!("# comment\r\n\r\nbad line\nno-pty {}", key().to_openssh());

@@ -35,9 +35,10 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Parses a line; `None` for an empty one or a comment, `Err` says what is wrong.
+    /// Parses a line; `None` for an empty one or a comment, `Err` says what is wrong. A comment
+    /// behind the key may be in any encoding; a host name that is not UTF-8 matches none.
     pub(super) fn parse(text: &[u8], place: &Place) -> Result<Option<Self>, &'static str> {
-        let text = std::str::from_utf8(text).map_err(|_| "not UTF-8")?;
+        let text = String::from_utf8_lossy(text);
         if text.contains('\0') {
             return Err("NUL byte");
         }
@@ -69,6 +70,14 @@ impl Line {
             Hosts::Hashed(hashed) => hashed.is(name),
         }
     }
+}
+
+/// Whether a line that does not parse was meant to revoke a key. A byte order mark, with which some
+/// editors begin a file, hides no marker.
+pub(super) fn revokes(text: &[u8]) -> bool {
+    const MARKER: &[u8] = b"@revoked";
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text).trim_ascii_start();
+    text.get(..MARKER.len()).is_some_and(|word| word.eq_ignore_ascii_case(MARKER))
 }
 
 fn parse_hosts(text: &str) -> Result<Hosts, &'static str> {

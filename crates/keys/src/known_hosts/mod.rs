@@ -76,6 +76,8 @@ pub struct Skipped {
     pub place: Place,
     /// What is wrong with it.
     pub why: &'static str,
+    /// It begins with `@revoked`.
+    pub revokes: bool,
 }
 
 /// A key that a file has for a host.
@@ -113,6 +115,8 @@ pub enum Verdict {
     Changed(Known),
     /// A `@revoked` line has this key.
     Revoked(Place),
+    /// A `@revoked` line cannot be read, so it may have this key.
+    Unreadable(Skipped),
 }
 
 /// The lines of all known_hosts files, in the order they were merged.
@@ -123,7 +127,8 @@ pub struct KnownHosts {
 }
 
 impl KnownHosts {
-    /// Parses the content of one file. Bad lines are left out, see [`skipped`](Self::skipped).
+    /// Parses the content of one file. Bad lines are left out, see [`skipped`](Self::skipped); with
+    /// one among them that revokes, no key is trusted.
     pub fn parse(file: &Path, content: &[u8]) -> Self {
         let mut known = Self::default();
         let file: Arc<Path> = file.into();
@@ -131,7 +136,10 @@ impl KnownHosts {
             let place = Place { file: Arc::clone(&file), line: index + 1 };
             match Line::parse(text, &place) {
                 Ok(line) => known.lines.extend(line),
-                Err(why) => known.skipped.push(Skipped { place, why }),
+                Err(why) => {
+                    let revokes = line::revokes(text);
+                    known.skipped.push(Skipped { place, why, revokes });
+                }
             }
         }
         known
@@ -154,6 +162,9 @@ impl KnownHosts {
     /// a host that is not known by `[host]:port` is also looked up without its port; there only a
     /// matching key counts, as in OpenSSH.
     pub fn check(&self, host: &HostName, key: &PublicKey) -> Verdict {
+        if let Some(line) = self.skipped.iter().find(|line| line.revokes) {
+            return Verdict::Unreadable(line.clone());
+        }
         let name = host.name();
         let bare = host.name_without_port();
         let revoked = |name: &String| self.find(name, Marker::Revoked, key).next();
