@@ -11,7 +11,7 @@ use crate::args::{Args, LogTo};
 use crate::detach::{self, Place};
 use crate::log::Log;
 use crate::setup::Loaded;
-use crate::{program, session, setup, socket, startups};
+use crate::{handover, program, session, setup, socket, startups};
 use anyhow::{Context, Result};
 use conf::Server;
 use engine::Fd;
@@ -20,8 +20,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use std::io::{self, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::io;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -216,8 +216,7 @@ impl Listener {
             .stderr(Stdio::inherit());
         // Not waited for here: SIGCHLD reaps it.
         command.spawn()?;
-        ours.write_all(self.config.to_text().as_bytes())?;
-        ours.shutdown(Shutdown::Write)?;
+        handover::give(&mut ours, &self.config)?;
         Ok(ours)
     }
 

@@ -16,6 +16,7 @@ mod channels;
 mod detach;
 mod endpoint;
 mod environment;
+mod handover;
 mod hostkeys;
 mod hostname;
 mod job;

@@ -19,7 +19,7 @@ use crate::hostname::HostName;
 use crate::log::Log;
 use crate::setup::Loaded;
 use crate::transfer::{self, Guest};
-use crate::{account, log, requests, setup, socket};
+use crate::{account, handover, log, requests, setup, socket};
 use anyhow::{Context, Result};
 use conf::server::Visitor;
 use conf::{Server, Workers};
@@ -33,7 +33,6 @@ use proto::window::Rule;
 use proto::{Connection, Event, Ident, Outbox, Role, Transport};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -56,9 +55,7 @@ pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     let connection = take(std::io::stdin().as_fd(), |null| rustix::stdio::dup2_stdin(null))?;
     let listener = take(std::io::stdout().as_fd(), |null| rustix::stdio::dup2_stdout(null))?;
     let mut listener = File::from(listener);
-    let mut text = String::new();
-    listener.read_to_string(&mut text).context("configuration of the listener")?;
-    let config = setup::handed_on(text)?;
+    let config = handover::take(&mut listener)?;
     let system = args.iter().any(|arg| arg == TO_SYSTEM);
     let log = if system { Log::system(config.log_level) } else { Log::stderr(config.log_level) };
     Ok(serve(connection.into(), None, config, log, Some(listener)))

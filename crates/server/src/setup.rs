@@ -4,7 +4,7 @@ use crate::args::Args;
 use crate::hostkeys::HostKeys;
 use crate::log::Log;
 use anyhow::{Context, Result};
-use conf::server::{ConfigFile, Visitor};
+use conf::server::Visitor;
 use conf::{Level, Server, Supported};
 use crypt::cipher::{Cipher, Mac};
 use keys::SigAlg;
@@ -51,12 +51,6 @@ pub(crate) fn load(args: &Args) -> Result<Loaded> {
         warnings.push("NoneEnabled: this lhsshd was built without the NONE cipher".to_owned());
     }
     Ok(Loaded { config: loaded.config, warnings })
-}
-
-/// The configuration as a listener handed it on.
-pub(crate) fn handed_on(text: String) -> Result<Server> {
-    let loaded = conf::server::load(&[], &ConfigFile::Text(text), &supported());
-    Ok(loaded.context("configuration of the listener")?.config)
 }
 
 /// The configuration for one connection.
@@ -108,51 +102,4 @@ pub(crate) fn rekey_limit(config: &Server) -> RekeyLimit {
 /// Signature algorithms of a list.
 pub(crate) fn sig_algs(list: &conf::AlgorithmList) -> Vec<SigAlg> {
     list.names().iter().filter_map(|name| SigAlg::from_name(name)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use conf::Setting;
-
-    /// Session processes get the listener's configuration in this form.
-    #[test]
-    fn a_configuration_survives_being_handed_on() {
-        let given = [
-            "Port=2222",
-            "ListenAddress=[::1]:23",
-            "HostKey=\"/a b/key\"",
-            "PidFile=none",
-            "AuthorizedKeysFile=\".ssh/my keys\" %h/other",
-            "Subsystem=x \"/a b/c\" d",
-            "SetEnv=\"A=b c\" D=e",
-            "AcceptEnv=LANG LC_*",
-            "Ciphers=aes128-ctr,aes256-ctr",
-            "MaxStartups=3:50:9",
-            "RekeyLimit=64K 1h",
-            "LoginGraceTime=3m",
-            "CryptoWorkers=3",
-            "Banner=\"/etc/my \\\"#1\\\\ banner\"",
-            "PermitUserEnvironment=A*,B",
-            "MaxWindow=4M",
-            "TestSubsystems=yes",
-            "IdentifyAsOpenSSH=yes",
-            "CongestionControl=cubic",
-            "LogLevel=DEBUG2",
-            "ForceCommand=echo \"a  b\" # c",
-        ];
-        let given: Vec<Setting> = given.iter().map(|s| Setting::option(s).unwrap()).collect();
-        let first = conf::server::load(&given, &ConfigFile::None, &supported()).unwrap().config;
-        let again = handed_on(first.to_text()).unwrap();
-        assert_eq!(again.dump(), first.dump());
-        assert_eq!(again.host_keys(), first.host_keys());
-        assert_eq!(again.set_env, first.set_env);
-        let home = std::path::Path::new("/home/u");
-        let files = |c: &Server| c.authorized_keys_files("u", 1, home).unwrap();
-        assert_eq!(files(&again), files(&first));
-        assert_eq!(files(&again).len(), 2);
-        assert_eq!(again.banner(), first.banner());
-        assert_eq!(again.subsystems, first.subsystems);
-        assert_eq!(again.force_command(), Some("echo \"a  b\" # c"));
-    }
 }

@@ -9,7 +9,9 @@ use common::{
 use std::fs::{Permissions, set_permissions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 
 /// Invariant D5: killing, stopping or crashing a session touches nobody else.
@@ -161,6 +163,21 @@ fn sessions_get_the_configuration_that_the_listener_has() {
     assert_eq!(stdout(&server.run("echo $WHICH")), "good\n");
 }
 
+/// One that ends early may lack what restricts: the listener was killed while it wrote.
+#[test]
+fn a_session_without_a_whole_configuration_serves_nobody() {
+    let (mut listener, of_listener) = UnixStream::pair().unwrap();
+    let (client, of_client) = UnixStream::pair().unwrap();
+    let mut session = Command::new(LHSSHD);
+    session.arg("--session").stdin(OwnedFd::from(of_client)).stdout(OwnedFd::from(of_listener));
+    let mut child = session.stderr(Stdio::null()).spawn().unwrap();
+    drop(session);
+    listener.write_all(b"\0\0\0\0\0\0\x01\0Port 22\n").unwrap();
+    drop(listener);
+    assert_eq!(read_all(client), b"");
+    assert_eq!(child.wait().unwrap().code(), Some(255));
+}
+
 /// Effect of MaxStartups (D6): connections that have not logged in count, others do not.
 #[test]
 fn at_max_startups_new_connections_are_dropped() {
@@ -229,7 +246,7 @@ fn inetd_mode_serves_on_a_socket() {
     let (stream, peer) = listener.accept().unwrap();
     let mut inetd = site.lhsshd(&[]);
     inetd.arg("-i").arg("-E").arg(site.path("log"));
-    let mut server = inetd.stdin(std::os::fd::OwnedFd::from(stream)).spawn().unwrap();
+    let mut server = inetd.stdin(OwnedFd::from(stream)).spawn().unwrap();
     let text = read_all(ssh.stdout.take().unwrap());
     assert_eq!(
         String::from_utf8_lossy(&text),
