@@ -1,6 +1,5 @@
 //! What a channel is to run: from the client's request and the key's options to a command.
 
-use crate::account::Account;
 use crate::environment::{self, Facts};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,8 +10,9 @@ use std::process::{Command, Stdio};
 /// Runs the user's rc file, then what was asked for, in its place. `$1` is the shell, the rest
 /// its arguments.
 const WITH_RC: &str = r#""$1" -c "/bin/sh .ssh/rc" </dev/null; exec "$@""#;
-/// The same for the file of the whole host.
+/// The same with the file of the whole host.
 const WITH_HOST_RC: &str = r#"/bin/sh /etc/ssh/sshrc </dev/null; exec "$@""#;
+const HOST_RC: &str = "/etc/ssh/sshrc";
 
 /// The one subsystem that sshd runs in its own process.
 const INTERNAL_SFTP: &str = "internal-sftp";
@@ -130,19 +130,21 @@ pub(crate) fn command(script: &Script, facts: &Facts<'_>) -> Command {
     command
 }
 
-fn shell(script: &Script, facts: &Facts<'_>) -> Command {
-    let Account { shell, home, .. } = facts.account;
-    let name = shell.file_name().unwrap_or(shell.as_os_str());
+/// What runs first: the user's file or, in its place, the host's, which nothing keeps from running.
+fn rc(script: &Script, facts: &Facts<'_>, of_host: &Path) -> Option<&'static str> {
     // sshd_config(5), ForceCommand: the user's file is ignored, or it would be a way around.
-    let free = facts.config.force_command().is_none();
+    let free = facts.config.force_command().is_none() && !script.subsystem;
     let may = facts.options.user_rc && facts.config.permit_user_rc && free;
-    let rc = if script.subsystem {
-        None
-    } else if may && home.join(".ssh/rc").is_file() {
-        Some(WITH_RC)
-    } else {
-        Path::new("/etc/ssh/sshrc").is_file().then_some(WITH_HOST_RC)
-    };
+    if may && facts.account.home.join(".ssh/rc").is_file() {
+        return Some(WITH_RC);
+    }
+    of_host.is_file().then_some(WITH_HOST_RC)
+}
+
+fn shell(script: &Script, facts: &Facts<'_>) -> Command {
+    let shell = &facts.account.shell;
+    let name = shell.file_name().unwrap_or(shell.as_os_str());
+    let rc = rc(script, facts, Path::new(HOST_RC));
     let mut command =
         Command::new(if rc.is_some() { OsStr::new("/bin/sh") } else { shell.as_os_str() });
     if let Some(rc) = rc {
@@ -164,6 +166,7 @@ fn shell(script: &Script, facts: &Facts<'_>) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::Account;
     use crate::endpoint::Endpoints;
     use conf::Setting;
     use conf::server::ConfigFile;
@@ -230,6 +233,19 @@ mod tests {
         }
     }
 
+    fn account(home: &Path) -> Account {
+        Account { name: "u".into(), uid: 7, home: home.to_owned(), shell: "/bin/sh".into() }
+    }
+
+    fn facts<'a>(
+        account: &'a Account,
+        config: &'a conf::Server,
+        options: &'a Options,
+    ) -> Facts<'a> {
+        let (ends, software) = (Endpoints::default(), "");
+        Facts { account, config, ends, software, options, client: &[], original: None }
+    }
+
     /// `~/.ssh/rc` runs before the command, whose text no other shell reads, and not for
     /// subsystems or keys that forbid it.
     #[test]
@@ -237,25 +253,12 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join(".ssh")).unwrap();
         std::fs::write(home.path().join(".ssh/rc"), "echo rc $USER $0; cat\n").unwrap();
-        let account = Account {
-            name: "u".into(),
-            uid: 7,
-            home: home.path().to_owned(),
-            shell: "/bin/sh".into(),
-        };
+        let account = account(home.path());
         let output = |user_rc, permitted, subsystem, more: &str| {
             let options = Options { user_rc, ..Options::default() };
             let mut config = config_with(more);
             config.permit_user_rc = permitted;
-            let facts = Facts {
-                account: &account,
-                config: &config,
-                ends: Endpoints::default(),
-                software: "",
-                options: &options,
-                client: &[],
-                original: None,
-            };
+            let facts = facts(&account, &config, &options);
             let text = r#"echo "a  $HOME" '"b"'; cat"#;
             let script =
                 Script { command: Some(text.into()), original: None, forced: false, subsystem };
@@ -271,5 +274,21 @@ mod tests {
         assert_eq!(output(true, false, false, NONE), plain);
         assert_eq!(output(true, true, true, NONE), plain);
         assert_eq!(output(true, true, false, "ForceCommand=id"), plain, "no way around it");
+    }
+
+    /// What forbids the user's file does not forbid the host's, for subsystems neither.
+    #[test]
+    fn the_hosts_rc_file_runs_in_place_of_the_users() {
+        let home = tempfile::tempdir().unwrap();
+        let account = account(home.path());
+        let (config, options) = (config(), Options { user_rc: false, ..Options::default() });
+        let facts = facts(&account, &config, &options);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for subsystem in [false, true] {
+            let command = Some("id".into());
+            let script = Script { command, original: None, forced: false, subsystem };
+            assert_eq!(rc(&script, &facts, file.path()), Some(WITH_HOST_RC));
+            assert_eq!(rc(&script, &facts, Path::new("/no/such/file")), None);
+        }
     }
 }
