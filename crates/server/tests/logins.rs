@@ -159,7 +159,7 @@ fn an_expired_key_is_denied() {
 fn a_line_with_an_unknown_option_lets_nobody_in() {
     for (options, why) in [
         ("no-such-option", "unknown option"),
-        ("restrict,permitopen=\"host:1\"", "not supported"),
+        ("restrict,cert-authority", "not supported"),
         ("command=\"unfinished", "quotes"),
     ] {
         let server = Server::with_key_options(options, &[]);

@@ -56,23 +56,24 @@ const FLAGS: [(&str, Flag); 5] = [
 
 /// Options with a value, and what sets them.
 type Setter = fn(&mut Options, String) -> Result<(), Refusal>;
-const VALUES: [(&str, Setter); 4] = [
+const VALUES: [(&str, Setter); 7] = [
     ("command", set_command),
     ("from", set_from),
     ("environment", add_environment),
     ("expiry-time", set_expiry),
+    // Nothing is forwarded, so there is nothing to restrict.
+    ("permitopen", check_permit_open),
+    ("permitlisten", check_permit_listen),
+    ("tunnel", check_tunnel),
 ];
 
-/// Options of sshd(8) that restrict in ways we cannot enforce yet, or that speak of certificates:
-/// a line with one of them is refused. The flag says whether it takes a value.
-const NOT_HONOURED: [(&str, bool); 6] = [
-    ("permitopen", true),
-    ("permitlisten", true),
-    ("tunnel", true),
-    ("principals", true),
-    ("cert-authority", false),
-    ("verify-required", false),
-];
+/// Flags about security keys, with `no-` or without. As in sshd they mean nothing for other keys,
+/// and a security key is refused as a type that is not supported.
+const SECURITY_KEY: [&str; 2] = ["touch-required", "verify-required"];
+
+/// Options of sshd(8) that speak of certificates: a line with one of them is refused. The flag says
+/// whether it takes a value.
+const NOT_HONOURED: [(&str, bool); 2] = [("principals", true), ("cert-authority", false)];
 
 /// Parses the options of a line; names are compared without case.
 pub(super) fn parse(text: &str) -> Result<Options, Refusal> {
@@ -106,8 +107,7 @@ fn apply(options: &mut Options, name: &str, value: Option<String>) -> Result<(),
         None if name == "restrict" => {
             FLAGS.iter().for_each(|(_, flag)| *flag(options) = false);
         }
-        // Relaxes what is asked of a security key only, and we accept none.
-        None if name == "no-touch-required" => {}
+        None if SECURITY_KEY.contains(&permission) => {}
         None => return Err(unknown()),
     }
     Ok(())
@@ -125,6 +125,33 @@ fn set_from(options: &mut Options, value: String) -> Result<(), Refusal> {
 fn set_expiry(options: &mut Options, value: String) -> Result<(), Refusal> {
     let time = ExpiryTime::parse(&value).ok_or(Refusal::BadValue("expiry-time"))?;
     once("expiry-time", &mut options.expiry, time)
+}
+
+/// `host:port`.
+fn check_permit_open(_: &mut Options, value: String) -> Result<(), Refusal> {
+    let good = value.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && is_port(port));
+    good.then_some(()).ok_or(Refusal::BadValue("permitopen"))
+}
+
+/// `port` or `host:port`.
+fn check_permit_listen(_: &mut Options, value: String) -> Result<(), Refusal> {
+    let good = match value.rsplit_once(':') {
+        Some((host, port)) => !host.is_empty() && is_port(port),
+        None => is_port(&value),
+    };
+    good.then_some(()).ok_or(Refusal::BadValue("permitlisten"))
+}
+
+/// The number of a device, or `any`.
+fn check_tunnel(_: &mut Options, value: String) -> Result<(), Refusal> {
+    let good = value == "any" || value.parse::<u32>().is_ok();
+    good.then_some(()).ok_or(Refusal::BadValue("tunnel"))
+}
+
+/// A number, the name of a service, or `*` for all.
+fn is_port(text: &str) -> bool {
+    let is_name = || text.starts_with(|c: char| c.is_ascii_alphabetic());
+    text == "*" || text.parse().is_ok_and(|port: u16| port > 0) || is_name()
 }
 
 /// Two of these contradict each other, and the wrong one could win.
