@@ -7,6 +7,7 @@ use crate::environment::Facts;
 use crate::job::{self, Job, Wanted};
 use crate::log::Log;
 use crate::process::Process;
+use crate::refusal::{NOLOGIN, Refusal};
 use crate::requests;
 use engine::{Error, Flow, Port, Program, Sink, Source, Stream};
 use keys::authorized_keys::Options;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Variables that a client may set per channel.
@@ -47,8 +49,8 @@ enum Channel {
     Zeros,
     /// `internal-sftp`.
     Sftp(sftp::server::Session),
-    /// Says that it is for nothing else.
-    SftpOnly,
+    /// Says why nothing runs.
+    Refused,
 }
 
 impl Channel {
@@ -57,7 +59,7 @@ impl Channel {
         match self {
             Self::Running(process, _) => process.hang_up(),
             Self::Sftp(session) => session.hang_up(),
-            Self::Quiet(_) | Self::Discarding | Self::Zeros | Self::SftpOnly => {}
+            Self::Quiet(_) | Self::Discarding | Self::Zeros | Self::Refused => {}
         }
     }
 }
@@ -94,10 +96,18 @@ impl Channels {
             return reply(port, id, false, want_reply);
         };
         let variables = std::mem::take(variables);
-        let Served { options, config, log, .. } = &self.served;
+        let Served { account, options, config, log, .. } = &self.served;
         // The administrator's word counts before that of the key's owner, as in sshd.
         let forced = config.force_command().or(options.command.as_deref());
-        match job::decide(wanted, forced, config) {
+        let job = match Refusal::nologin(account, Path::new(NOLOGIN)) {
+            None => job::decide(wanted, forced, config),
+            Some(refusal) => {
+                let user = &account.name;
+                log.info(format_args!("User {user} not allowed because {NOLOGIN} exists"));
+                Ok(Job::Refuse(refusal))
+            }
+        };
+        match job {
             Err(why) => {
                 log.info(format_args!("request refused: {why}"));
                 reply(port, id, false, want_reply)
@@ -150,11 +160,11 @@ impl Channels {
                     }
                 }
             }
-            Job::SftpOnly => {
+            Job::Refuse(refusal) => {
                 reply(port, id, true, want_reply)?;
                 port.attach(id, Stream::Data, Sink::discard());
-                crate::sftp::say_sftp_only(id, port)?;
-                Channel::SftpOnly
+                refusal.tell(id, port)?;
+                Channel::Refused
             }
         };
         self.table.insert(id.0, channel);

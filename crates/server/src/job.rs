@@ -1,6 +1,7 @@
 //! What a channel is to run: from the client's request and the key's options to a command.
 
 use crate::environment::{self, Facts};
+use crate::refusal::Refusal;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
@@ -36,8 +37,8 @@ pub(crate) enum Job {
     Zeros,
     /// `internal-sftp`: the SFTP server in this process.
     Sftp(Box<sftp::server::Options>),
-    /// The key is for `internal-sftp`, and something else was asked for.
-    SftpOnly,
+    /// Nothing, and why.
+    Refuse(Refusal),
 }
 
 /// Something for the user's shell.
@@ -84,7 +85,11 @@ pub(crate) fn decide(
     let configured = forced.is_some() || subsystem;
     // A client that names it as a command means a program of that name, as in sshd.
     if let Some(arguments) = command.as_deref().and_then(internal).filter(|_| configured) {
-        return if subsystem { internal_sftp(arguments) } else { Ok(Job::SftpOnly) };
+        return if subsystem {
+            internal_sftp(arguments)
+        } else {
+            Ok(Job::Refuse(Refusal::sftp_only()))
+        };
     }
     Ok(Job::Run(Script { command, original, forced: forced.is_some(), subsystem }))
 }
@@ -225,8 +230,9 @@ mod tests {
         assert_eq!(plain.level, sftp::server::Level::Info);
         let Ok(Job::Sftp(read_only)) = decide(subsystem(), forced) else { panic!("no sftp") };
         assert_ne!(plain, read_only);
-        assert_eq!(decide(exec("ls"), forced), Ok(Job::SftpOnly));
-        assert_eq!(decide(Wanted::Shell, forced), Ok(Job::SftpOnly));
+        let refused = || Ok(Job::Refuse(Refusal::sftp_only()));
+        assert_eq!(decide(exec("ls"), forced), refused());
+        assert_eq!(decide(Wanted::Shell, forced), refused());
         assert_eq!(decide(exec("internal-sftp"), None), run(Some("internal-sftp"), None, false));
         for wrong in ["internal-sftp -x", "internal-sftp -h", "internal-sftp -l LOUD"] {
             assert!(decide(subsystem(), Some(wrong)).is_err(), "{wrong}");

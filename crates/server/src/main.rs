@@ -25,6 +25,7 @@ mod log;
 mod modes;
 mod process;
 mod program;
+mod refusal;
 mod requests;
 mod session;
 mod setup;

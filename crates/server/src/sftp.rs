@@ -14,7 +14,7 @@ use proto::channel::LocalId;
 use sftp::codec::LinkOrder;
 use sftp::server::{Account, Input, Level, Options, Output, Session, Setup};
 use std::fmt::Arguments;
-use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,17 +37,6 @@ pub(crate) fn start(
         let _ = connection.call(|c, out| finish(c, id, status, out));
     })?;
     Ok(session)
-}
-
-/// What sshd says to those who ask for something else with a key that is for sftp.
-const SFTP_ONLY: &[u8] = b"This service allows sftp connections only.\n";
-
-/// Says so, and ends the channel with status 1.
-pub(crate) fn say_sftp_only(id: LocalId, port: &mut Port<'_>) -> Result<(), engine::Error> {
-    let source = Source::Producer(Box::new(Text(SFTP_ONLY)));
-    port.session().start_source(id, source, None, move |connection, _| {
-        let _ = connection.call(|c, out| finish(c, id, 1, out));
-    })
 }
 
 fn setup(options: Options, served: &Served) -> Setup {
@@ -108,23 +97,5 @@ impl Producer for Outgoing {
 
     fn fill(&mut self, areas: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         Ok(self.0.fill(areas))
-    }
-}
-
-/// A text, once.
-struct Text(&'static [u8]);
-
-impl Producer for Text {
-    fn wait(&mut self) -> bool {
-        !self.0.is_empty()
-    }
-
-    fn fill(&mut self, areas: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut filled = 0;
-        for area in areas {
-            // Reading from a slice cannot fail.
-            filled += self.0.read(area)?;
-        }
-        Ok(filled)
     }
 }
