@@ -2,11 +2,14 @@
 
 use crate::environment::{self, Facts};
 use crate::refusal::Refusal;
+use nix::errno::Errno;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use wire::text::visible_within;
 
 /// Runs the user's rc file, then what was asked for, in its place. `$1` is the shell, the rest
 /// its arguments.
@@ -14,6 +17,9 @@ const WITH_RC: &str = r#""$1" -c "/bin/sh .ssh/rc" </dev/null; exec "$@""#;
 /// The same with the file of the whole host.
 const WITH_HOST_RC: &str = r#"/bin/sh /etc/ssh/sshrc </dev/null; exec "$@""#;
 const HOST_RC: &str = "/etc/ssh/sshrc";
+
+/// Most of a home's name that is shown: the line must fit into an empty pipe.
+const MAX_HOME: usize = 1024;
 
 /// The one subsystem that sshd runs in its own process.
 const INTERNAL_SFTP: &str = "internal-sftp";
@@ -119,8 +125,16 @@ fn internal_sftp(arguments: impl Iterator<Item = OsString>) -> Result<Job, Strin
     }
 }
 
-/// The command as it is started: three pipes, the user's shell, the user's home.
-pub(crate) fn command(script: &Script, facts: &Facts<'_>) -> Command {
+/// A command that can be started.
+pub(crate) struct Ready {
+    pub(crate) command: Command,
+    /// What its standard error begins with.
+    pub(crate) notice: Option<String>,
+}
+
+/// The command as it is started: three pipes, the user's shell, the user's home. As in sshd, a home
+/// that cannot be entered is worth a line on standard error, and no reason not to run.
+pub(crate) fn command(script: &Script, facts: &Facts<'_>) -> Ready {
     let mut command = shell(script, facts);
     command
         .env_clear()
@@ -129,10 +143,18 @@ pub(crate) fn command(script: &Script, facts: &Facts<'_>) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    // As in sshd: a home that is not there is no reason not to run.
     let home = &facts.account.home;
-    command.current_dir(if home.is_dir() { home } else { Path::new("/") });
-    command
+    // What is in it can be looked at only by who may enter it.
+    let notice = home.join(".").metadata().err().map(|error| no_home(home, &error));
+    command.current_dir(if notice.is_none() { home } else { Path::new("/") });
+    Ready { command, notice }
+}
+
+/// In sshd's words.
+fn no_home(home: &Path, error: &io::Error) -> String {
+    let why = error.raw_os_error().map_or("unknown error", |code| Errno::from_raw(code).desc());
+    let home = visible_within(&home.to_string_lossy(), MAX_HOME);
+    format!("Could not chdir to home directory {home}: {why}\n")
 }
 
 /// What runs first: the user's file or, in its place, the host's, which nothing keeps from running.
@@ -268,7 +290,8 @@ mod tests {
             let text = r#"echo "a  $HOME" '"b"'; cat"#;
             let script =
                 Script { command: Some(text.into()), original: None, forced: false, subsystem };
-            let mut command = command(&script, &facts);
+            let Ready { mut command, notice } = command(&script, &facts);
+            assert_eq!(notice, None);
             let output = command.stdin(Stdio::null()).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
@@ -295,6 +318,24 @@ mod tests {
             let script = Script { command, original: None, forced: false, subsystem };
             assert_eq!(rc(&script, &facts, file.path()), Some(WITH_HOST_RC));
             assert_eq!(rc(&script, &facts, Path::new("/no/such/file")), None);
+        }
+    }
+
+    #[test]
+    fn a_command_whose_home_cannot_be_entered_runs_in_the_root_and_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let (missing, file) = (dir.path().join("missing"), dir.path().join("file"));
+        std::fs::write(&file, "").unwrap();
+        let (config, options) = (config(), Options::default());
+        for (home, why) in [(missing, "No such file or directory"), (file, "Not a directory")] {
+            let account = account(&home);
+            let text = Some("pwd".into());
+            let script = Script { command: text, original: None, forced: false, subsystem: false };
+            let Ready { mut command, notice } =
+                command(&script, &facts(&account, &config, &options));
+            let text = format!("Could not chdir to home directory {}: {why}\n", home.display());
+            assert_eq!(notice, Some(text));
+            assert_eq!(command.stdin(Stdio::null()).output().unwrap().stdout, b"/\n");
         }
     }
 }

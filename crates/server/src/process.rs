@@ -10,12 +10,14 @@
 //! The status goes before EOF: a client that has sent its own EOF may close the channel at ours
 //! and would end without the status, as dbclient does.
 
+use crate::job::Ready;
 use crate::log::Log;
 use anyhow::{Context, Result};
 use engine::{Fd, Port, Session, Sink, Source, Stream};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use proto::channel::{LocalId, Request};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
@@ -66,15 +68,18 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command` with channel `id` as its three streams.
+    /// Starts a command with channel `id` as its three streams.
     pub(crate) fn start(
-        mut command: Command,
+        Ready { mut command, notice }: Ready,
         id: LocalId,
         port: &mut Port<'_>,
         log: &Arc<Log>,
     ) -> Result<Arc<Self>> {
+        let stderr = notice.map(|text| begin_stderr(&mut command, &text)).transpose()?;
         let mut child = Unwatched::start(&mut command)
             .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+        // Or its end of the pipe stays open.
+        drop(command);
         let pid = Pid::from_child(&child.0);
         let state = Mutex::new(State { outputs: 2, alive: true });
         let process = Arc::new(Self { id, pid, state, ended: Condvar::new() });
@@ -83,7 +88,7 @@ impl Process {
         }
         port.attach(id, Stream::Stderr, Sink::discard());
         process.send_output(port, child.0.stdout.take().map(OwnedFd::from), None, log)?;
-        let stderr = child.0.stderr.take().map(OwnedFd::from);
+        let stderr = stderr.or_else(|| child.0.stderr.take().map(OwnedFd::from));
         process.send_output(port, stderr, Some(proto::data::STDERR), log)?;
         let (waiter, session, log) =
             (Arc::clone(&process), port.session().clone(), Arc::clone(log));
@@ -213,6 +218,14 @@ impl Drop for Unwatched {
     }
 }
 
+/// A pipe for a command's standard error that has a text in it already; its end to read from.
+fn begin_stderr(command: &mut Command, text: &str) -> Result<OwnedFd> {
+    let (ours, mut theirs) = std::io::pipe().context("make a pipe")?;
+    theirs.write_all(text.as_bytes()).context("write to a pipe")?;
+    command.stderr(theirs);
+    Ok(ours.into())
+}
+
 fn pipe(fd: OwnedFd) -> Fd {
     let fd = Fd::from(fd);
     fd.enlarge_pipe(PIPE);
@@ -255,6 +268,17 @@ mod tests {
         assert_eq!(output.read_line(&mut line).unwrap(), 0, "nobody holds the pipe any more");
         let waited = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
         assert_eq!(waited, Err(nix::errno::Errno::ECHILD));
+    }
+
+    #[test]
+    fn what_stands_in_standard_error_already_comes_first() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo two >&2"]);
+        let stderr = begin_stderr(&mut command, "one\n").unwrap();
+        assert!(command.status().unwrap().success());
+        drop(command);
+        let text = std::io::read_to_string(std::fs::File::from(stderr)).unwrap();
+        assert_eq!(text, "one\ntwo\n");
     }
 
     #[test]
