@@ -17,9 +17,9 @@ use conf::Server;
 use engine::Fd;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::process::{WaitOptions, wait};
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -163,14 +163,13 @@ impl Listener {
 
     /// Several children may stand behind one signal.
     fn reap(&self) {
-        loop {
-            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Signaled(pid, signal, _)) => {
-                    self.log.error(format_args!("session {pid} was killed by {signal}"));
-                }
-                Ok(WaitStatus::StillAlive) | Err(_) => return,
-                Ok(_) => {}
-            }
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let Some(number) = status.terminating_signal() else { continue };
+            // Those of real time have no names.
+            let signal = Signal::try_from(number)
+                .map_or_else(|_| format!("signal {number}"), |signal| signal.to_string());
+            let pid = pid.as_raw_nonzero();
+            self.log.error(format_args!("session {pid} was killed by {signal}"));
         }
     }
 

@@ -50,8 +50,12 @@ fn d5_a_killed_session_touches_neither_the_listener_nor_others() {
     let silent = server.connect();
     until("a session", || server.sessions().len() > first.len(), || server.log());
     let young = server.sessions().into_iter().find(|pid| !first.contains(pid)).unwrap();
-    kill("KILL", young);
+    // By a signal that has no name.
+    kill("34", young);
     read_all(&silent);
+    server.wait_for_log(&format!("session {young} was killed by signal 34"));
+    let is_reaped = || !std::path::Path::new(&format!("/proc/{young}")).exists();
+    until("its end", is_reaped, || server.log());
     echo(b"after");
     drop(stdin);
     assert!(other.wait().unwrap().success());
