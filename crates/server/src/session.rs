@@ -9,6 +9,8 @@
 //! output: on it comes the configuration, and its end tells the listener that the client has
 //! logged in.
 
+mod words;
+
 use crate::account::Account;
 use crate::args::Args;
 use crate::authorize::{Granted, KeyFiles};
@@ -18,13 +20,11 @@ use crate::hostkeys::HostKeys;
 use crate::hostname::HostName;
 use crate::log::Log;
 use crate::setup::Loaded;
-use crate::transfer::{self, Guest};
-use crate::{account, handover, log, requests, setup, socket};
+use crate::{account, handover, requests, setup, socket};
 use anyhow::{Context, Result};
 use conf::server::Visitor;
 use conf::{Server, Workers};
-use engine::{Alive, Buffers, Error, Fd, Figures, Link, Plan, Session, Tune, plan};
-use keys::PublicKey;
+use engine::{Alive, Buffers, Error, Fd, Link, Plan, Tune, plan};
 use nix::sys::signal::SigSet;
 use proto::auth::server::Rules;
 use proto::auth::{self, Authenticated, Step};
@@ -36,7 +36,8 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
+use words::Traffic;
 
 /// First argument of a session process.
 pub(crate) const ROLE: &str = "--session";
@@ -257,16 +258,7 @@ impl Visit {
         for event in outbox.events.drain(..) {
             match event {
                 Event::AuthRefused { user, method, key, .. } => {
-                    let (known, ends) = (user == account.name, self.ends);
-                    let (user, method) = (log::name(&user), log::name(&method));
-                    if !known && method != "none" {
-                        self.log.info(format_args!("Invalid user {user} from {ends}"));
-                    }
-                    let invalid = if known { "" } else { "invalid user " };
-                    let key = key.map_or_else(String::new, |key| format!(": {key}"));
-                    self.log.verbose(format_args!(
-                        "Failed {method} for {invalid}{user} from {ends} ssh2{key}"
-                    ));
+                    self.log_refusal(&user, &method, key.as_deref(), user == account.name);
                 }
                 Event::Disconnected { code, text } => {
                     return Err(Failure::Engine(Error::Disconnected(code, text)));
@@ -365,114 +357,9 @@ impl Visit {
         };
         (!interval.is_zero()).then_some(Alive { interval, count })
     }
-
-    fn log_login(&self, authenticated: &Authenticated, key: &PublicKey) {
-        let login = authenticated.login();
-        let (user, method, ends, key) = (&login.user, login.method, self.ends, describe(key));
-        self.log.info(format_args!("Accepted {method} for {user} from {ends} ssh2: {key}"));
-    }
-
-    fn log_failure(&self, failure: &Failure) {
-        let ends = self.ends;
-        match failure {
-            Failure::Engine(Error::Timeout(_)) => {
-                self.log.error(format_args!("Timeout before authentication for {ends}"));
-            }
-            Failure::Engine(Error::Closed) => {
-                self.log.info(format_args!("Connection closed by {ends} [preauth]"));
-            }
-            Failure::Engine(Error::Disconnected(code, text)) => {
-                self.log
-                    .info(format_args!("Received disconnect from {ends}:{code}: {text} [preauth]"));
-            }
-            Failure::Engine(error) => {
-                self.log.error(format_args!("Connection with {ends}: {error} [preauth]"));
-            }
-            Failure::Local(error) => self.log.error(format_args!("{error:#}")),
-        }
-    }
-
-    /// Both sides say how much arrived, above all when the connection broke.
-    fn log_end(&self, user: &str, traffic: Traffic, end: Result<(), Error>) -> Result<(), ()> {
-        let ends = self.ends;
-        let quiet = match &end {
-            Ok(()) => true,
-            // SSH_DISCONNECT_BY_APPLICATION: how clients say goodbye.
-            Err(Error::Disconnected(11, _)) => true,
-            Err(Error::Closed) => {
-                self.log.info(format_args!("Connection closed by user {user} {ends}"));
-                false
-            }
-            Err(error) => {
-                self.log.error(format_args!("Connection with user {user} {ends}: {error}"));
-                false
-            }
-        };
-        if quiet {
-            self.log.info(format_args!("Disconnected from user {user} {ends}"));
-        }
-        let end = match &end {
-            Err(error) if !quiet => error.to_string(),
-            _ => "disconnected by user".to_owned(),
-        };
-        self.log_transfer(user, &traffic, &end);
-        if quiet { Ok(()) } else { Err(()) }
-    }
-
-    /// The transfer log.
-    fn log_transfer(&self, user: &str, traffic: &Traffic, end: &str) {
-        let guest = Guest {
-            ends: self.ends,
-            user,
-            client: &traffic.client,
-            negotiated: traffic.negotiated,
-            duration: self.began.elapsed(),
-            end,
-        };
-        let clear = (traffic.figures.received.clear, traffic.figures.sent.clear);
-        if clear != (0, 0) {
-            let (ends, (received, sent)) = (self.ends, clear);
-            self.log.info(format_args!(
-                "Unencrypted for user {user} from {ends}: received {received} bytes, sent {sent} bytes"
-            ));
-        }
-        let record = transfer::record(&guest, &traffic.figures, SystemTime::now());
-        self.log.info(format_args!("Transfer: {}", record.line()));
-        if let Some(path) = self.config.transfer_log()
-            && let Err(error) = transfer::append(&record, path)
-        {
-            self.log.error(format_args!("TransferLog {}: {error}", path.display()));
-        }
-    }
 }
 
 type Login = (Arc<Account>, Authenticated<Granted>);
-
-/// A key as sshd's log has it: `ED25519 SHA256:...`.
-fn describe(key: &PublicKey) -> String {
-    let kind = key.key_type();
-    let kind = kind.strip_prefix("ssh-").or_else(|| kind.split('-').next()).unwrap_or(kind);
-    format!("{} {}", kind.to_ascii_uppercase(), key.fingerprint())
-}
-
-/// What a session did.
-#[derive(Default)]
-struct Traffic {
-    figures: Figures,
-    negotiated: Option<proto::Negotiated>,
-    /// The client's software version.
-    client: String,
-}
-
-impl Traffic {
-    fn of(session: &Session) -> Self {
-        let (negotiated, client) = session.transport(|transport| {
-            let client = transport.peer().map(|peer| peer.ident().software().to_owned());
-            (transport.negotiated().copied(), client.unwrap_or_default())
-        });
-        Self { figures: session.figures(), negotiated, client }
-    }
-}
 
 /// Why nobody logged in.
 enum Failure {
