@@ -1,8 +1,9 @@
 //! Climb: how many lanes `-n auto` has. A hill is climbed: lanes are doubled for as long as that
 //! makes all of them together faster by a tenth.
 //!
-//! First channels, which cost a round trip and multiply the window; when those bring no more, whole
-//! connections, which cost a login and multiply TCP's windows and the cores. What brought nothing
+//! A channel costs a round trip and multiplies the window; a connection costs a login and
+//! multiplies TCP's windows and the cores. So on a long path channels are tried first, then
+//! connections, and on a short one, where no window limits, connections alone. What brought nothing
 //! is taken back, and tried again later: paths change.
 
 use std::time::Duration;
@@ -15,8 +16,11 @@ const CONNECTIONS: u32 = 8;
 const LANES: u32 = 32;
 /// From this round trip on a window of 2 MiB carries less than 1 Gbit/s.
 const DISTANT: Duration = Duration::from_millis(16);
-/// What an addition has to bring.
+/// What an addition has to bring on a long path ...
 const RISE: f64 = 1.10;
+/// ... and on a short one: twice the connections bring twice the rate if a core for each was what
+/// limited, and cost both ends processor time if not. Rates vary by a tenth there by themselves.
+const NEAR_RISE: f64 = 1.30;
 /// Judgements without a trial after the hill's top was found; doubles each time.
 const REST: u32 = 8;
 
@@ -32,19 +36,27 @@ impl Shape {
     /// What auto starts with.
     pub(super) const FIRST: Self = Self { connections: 1, channels: 2 };
 
+    /// What auto goes on with on a short path, where there is more to do than the first lanes took:
+    /// a stock server has one thread for each connection, and that is what limits.
+    const NEAR: Self = Self { connections: 2, channels: 2 };
+
     /// What auto goes on with at once where there is more to do than the first lanes took, and
     /// every step up would cost seconds: over 100 ms a channel's window of 2 MiB carries 20 MB/s,
     /// and a connection's send buffer of 4 MiB 17 to 27.
     const FAR: Self = Self { connections: CONNECTIONS, channels: 2 };
 
-    /// Where the climb begins on a path of this round trip.
-    pub(super) fn base(round_trip: Duration) -> Self {
-        if round_trip < DISTANT { Self::FIRST } else { Self::FAR }
+    /// Where the climb begins on a path of this round trip, from a host of so many cores.
+    fn base(round_trip: Duration, cores: u32) -> Self {
+        match round_trip < DISTANT {
+            true if cores < Self::NEAR.connections => Self::FIRST,
+            true => Self::NEAR,
+            false => Self::FAR,
+        }
     }
 
     /// Connections worth trying from a host of so many cores: on a short path the cores limit, and
     /// a server's thread needs up to twice the time per byte of ours; on a long one TCP does.
-    pub(super) fn connections(round_trip: Duration, cores: u32) -> u32 {
+    fn connections(round_trip: Duration, cores: u32) -> u32 {
         if round_trip < DISTANT { cores.saturating_mul(2) } else { CONNECTIONS }
     }
 
@@ -75,6 +87,7 @@ pub(super) struct Climb {
     trial: Trial,
     /// The most that the server allows.
     most: Shape,
+    near: bool,
     /// Channels, or connections, brought nothing.
     steep: (bool, bool),
     rest: u32,
@@ -82,17 +95,20 @@ pub(super) struct Climb {
 }
 
 impl Climb {
-    /// From `first` on, with at most so many connections: on a short path more than there are
-    /// cores for only divides what there is.
-    pub(super) fn new(first: Shape, connections: u32) -> Self {
+    /// On a path of this round trip, from a host of so many cores.
+    pub(super) fn new(round_trip: Duration, cores: u32) -> Self {
+        let kept = Shape::base(round_trip, cores);
+        let connections = Shape::connections(round_trip, cores);
+        let near = round_trip < DISTANT;
         Self {
-            kept: first,
+            kept,
             rate: 0.0,
             trial: Trial::None,
             most: Shape {
-                connections: connections.clamp(first.connections, CONNECTIONS),
+                connections: connections.clamp(kept.connections, CONNECTIONS),
                 channels: CHANNELS,
             },
+            near,
             steep: (false, false),
             rest: 0,
             pause: REST,
@@ -111,19 +127,24 @@ impl Climb {
         self.kept.connections = self.kept.connections.min(self.most.connections);
     }
 
-    /// What to try next, after all lanes of the shape told last had `rate` together.
-    pub(super) fn judge(&mut self, tried: Shape, rate: f64) -> Shape {
+    /// What to try next, after all lanes of the shape told last had `rate` together, and there was
+    /// an idle core or not: without one, more lanes only divide what there is.
+    pub(super) fn judge(&mut self, tried: Shape, rate: f64, idle: bool) -> Shape {
         match self.trial {
-            Trial::None if self.rest > 0 => {
-                self.rest -= 1;
+            Trial::None if self.rest > 0 || !idle => {
+                self.rest = self.rest.saturating_sub(1);
                 return self.kept;
             }
             Trial::None => self.rate = rate,
-            _ if rate > self.rate * RISE => self.keep(tried, rate),
+            _ if rate > self.rate * self.rise() => self.keep(tried, rate),
             Trial::Channels => self.steep.0 = true,
             Trial::Connections => self.steep.1 = true,
         }
         self.next()
+    }
+
+    fn rise(&self) -> f64 {
+        if self.near { NEAR_RISE } else { RISE }
     }
 
     fn keep(&mut self, tried: Shape, rate: f64) {
@@ -137,18 +158,27 @@ impl Climb {
         let room = |shape: Shape| shape != self.kept && shape.lanes() <= LANES;
         let deeper = Shape { connections, channels: (channels * 2).min(self.most.channels) };
         let wider = Shape { connections: (connections * 2).min(self.most.connections), channels };
-        let (trial, shape) = if !self.steep.0 && room(deeper) {
-            (Trial::Channels, deeper)
-        } else if !self.steep.1 && room(wider) {
-            (Trial::Connections, wider)
-        } else {
-            self.steep = (false, false);
-            self.rest = self.pause;
-            self.pause = self.pause.saturating_mul(2);
-            (Trial::None, self.kept)
-        };
+        let trials = [
+            (Trial::Channels, deeper, self.near || self.steep.0),
+            (Trial::Connections, wider, self.steep.1),
+        ];
+        let trial = trials.into_iter().find(|(_, shape, steep)| !steep && room(*shape));
+        let (trial, shape) = trial.map_or_else(
+            || {
+                self.steep = (false, false);
+                self.rest = self.pause;
+                self.pause = self.pause.saturating_mul(2);
+                (Trial::None, self.kept)
+            },
+            |(trial, shape, _)| (trial, shape),
+        );
         self.trial = trial;
         shape
+    }
+
+    /// Where it begins.
+    pub(super) fn shape(&self) -> Shape {
+        self.kept
     }
 }
 
@@ -157,52 +187,71 @@ mod tests {
     use super::*;
 
     /// Climbs `judgements` times on a path where lanes make `rate`; the shapes tried.
-    fn climb(judgements: usize, rate: impl Fn(Shape) -> f64) -> Vec<Shape> {
-        let mut climb = Climb::new(Shape::FIRST, CONNECTIONS);
-        let mut shape = Shape::FIRST;
+    fn climb(round_trip: Duration, judgements: usize, rate: impl Fn(Shape) -> f64) -> Vec<Shape> {
+        let mut climb = Climb::new(round_trip, 64);
+        let mut shape = climb.shape();
         (0..judgements)
             .map(|_| {
-                shape = climb.judge(shape, rate(shape));
+                shape = climb.judge(shape, rate(shape), true);
                 shape
             })
             .collect()
     }
 
+    const SHORT: Duration = Duration::from_micros(200);
+    const LONG: Duration = Duration::from_millis(100);
+
     #[test]
-    fn towards_a_stock_server_far_away_five_channels_are_reached_in_two_steps() {
+    fn towards_a_stock_server_far_away_the_first_shape_fills_the_path() {
         // 2 MiB of window per channel over 100 ms, 1 Gbit/s of link.
-        let shapes = climb(12, |shape| (f64::from(shape.lanes()) * 21e6).min(119e6));
-        assert!(shapes[1].lanes() >= 5, "{shapes:?}");
-        assert!(shapes.last().unwrap().lanes() <= 16, "{shapes:?}");
-        assert!(f64::from(shapes.last().unwrap().lanes()) * 21e6 > 0.9 * 119e6);
+        let shapes = climb(LONG, 40, |shape| (f64::from(shape.lanes()) * 21e6).min(119e6));
+        let at_once = shapes.iter().filter(|shape| **shape == Shape::FAR).count();
+        assert!(at_once >= 30, "{shapes:?}");
+        assert!(f64::from(Shape::FAR.lanes()) * 21e6 > 119e6);
     }
 
     #[test]
-    fn where_tcp_is_the_limit_connections_are_added() {
+    fn where_cores_are_the_limit_connections_are_added() {
         // 30 MB/s per connection however many channels it has.
-        let shapes = climb(8, |shape| f64::from(shape.connections) * 30e6);
-        assert_eq!(shapes.last().unwrap().connections, CONNECTIONS);
-        assert_eq!(shapes.last().unwrap().channels, 2);
+        let shapes = climb(SHORT, 8, |shape| f64::from(shape.connections) * 30e6);
+        assert!(shapes.iter().any(|shape| shape.connections == CONNECTIONS), "{shapes:?}");
+        assert!(shapes.iter().all(|shape| shape.channels == 2), "{shapes:?}");
     }
 
     #[test]
     fn where_more_lanes_bring_nothing_it_stays_small() {
-        let shapes = climb(40, |_| 1e9);
-        let small = shapes.iter().filter(|shape| **shape == Shape::FIRST).count();
+        let shapes = climb(SHORT, 40, |_| 1e9);
+        let small = shapes.iter().filter(|shape| **shape == Shape::NEAR).count();
         assert!(small >= 30, "{shapes:?}");
-        assert!(shapes.iter().all(|shape| shape.lanes() <= 4));
+        assert!(shapes.iter().all(|shape| shape.lanes() <= 8));
+    }
+
+    #[test]
+    fn while_every_core_is_busy_nothing_is_tried() {
+        let mut climb = Climb::new(SHORT, 64);
+        for _ in 0..10 {
+            assert_eq!(climb.judge(Shape::NEAR, 1e9, false), Shape::NEAR);
+        }
+        assert_eq!(climb.judge(Shape::NEAR, 1e9, true).connections, 4);
+    }
+
+    #[test]
+    fn one_core_begins_with_one_connection() {
+        assert_eq!(Climb::new(SHORT, 1).shape(), Shape::FIRST);
+        assert_eq!(Climb::new(SHORT, 2).shape(), Shape::NEAR);
+        assert_eq!(Climb::new(LONG, 1).shape(), Shape::FAR);
     }
 
     #[test]
     fn a_refusal_is_a_limit() {
-        let mut climb = Climb::new(Shape::FIRST, CONNECTIONS);
-        let tried = climb.judge(Shape::FIRST, 1.0);
+        let mut climb = Climb::new(LONG, 2);
+        let tried = climb.judge(Shape::FAR, 1.0, true);
         assert_eq!(tried.channels, 4);
         climb.channels_refused(3);
         climb.connections_refused(1);
         let mut shape = Shape { connections: 1, channels: 3 };
         for rate in 2..40 {
-            shape = climb.judge(shape, f64::from(rate));
+            shape = climb.judge(shape, f64::from(rate), true);
             assert!(shape.channels <= 3 && shape.connections == 1, "{shape:?}");
         }
     }

@@ -3,6 +3,7 @@
 
 use super::climb::{Climb, Shape};
 use super::copying::Copying;
+use super::cpu;
 use super::lane::{End, Lane};
 use super::retry::{Backoff, chance};
 use super::route::{Route, Slot, Trouble};
@@ -15,8 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-/// Shortest time that a rate is measured over: less is noise on a machine that does other things.
-const LOOK: Duration = Duration::from_millis(300);
+/// Shortest time that a rate is measured over, and given to new lanes before: less is noise on a
+/// machine that does other things.
+const LOOK: Duration = Duration::from_millis(400);
 /// Longest.
 const LONG_LOOK: Duration = Duration::from_secs(2);
 /// How often lanes are looked after.
@@ -113,15 +115,16 @@ impl<'a> Fleet<'a> {
         if !self.finds_more() {
             return;
         }
-        let mut shape = Shape::base(rtt);
-        let mut climb = Climb::new(shape, Shape::connections(rtt, cores()));
+        let mut climb = Climb::new(rtt, cores());
+        let mut shape = climb.shape();
         self.become_(scope, shape, shape.lanes());
         let look = (rtt * 4).clamp(LOOK, LONG_LOOK);
         loop {
-            if !self.settles(rtt * 2) {
+            if !self.settles((rtt * 2).max(LOOK)) {
                 return;
             }
             let (before, at) = (self.copying.pace.load(Ordering::Relaxed), Instant::now());
+            let used = cpu::Used::now();
             if !self.goes_on(look) {
                 return;
             }
@@ -131,7 +134,7 @@ impl<'a> Fleet<'a> {
                 continue;
             }
             self.heed_refusals(&mut climb, shape);
-            shape = climb.judge(shape, rate);
+            shape = climb.judge(shape, rate, used.left_some());
             self.become_(scope, shape, shape.lanes());
         }
     }

@@ -15,6 +15,7 @@
 mod climb;
 mod control;
 mod copying;
+mod cpu;
 mod fleet;
 mod glob;
 mod job;
