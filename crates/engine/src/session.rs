@@ -11,7 +11,7 @@
 use crate::error::Error;
 use crate::fd::Fd;
 use crate::figures::{Figures, Hand, Ledger};
-use crate::line::BATCH;
+use crate::line::{self, BATCH};
 use crate::link::Link;
 use crate::pace::Pace;
 use crate::receiver::Receiver;
@@ -233,6 +233,7 @@ impl Session {
         mut batch: Batch,
         hand: &Hand,
     ) -> Result<bool, Error> {
+        let bulk = line::is_bulk(&batch);
         let stage = || self.tx().stage(&mut batch, || !sender.refuses(code));
         let staged = hand.queue.time(stage)?;
         let Some((ticket, rekey_due)) = staged else {
@@ -251,7 +252,7 @@ impl Session {
         if let Some(mut buffer) = self.0.send_buffer.try_lock() {
             buffer.look(self.fd());
         }
-        self.keep_pace();
+        self.keep_pace(bulk);
         if rekey_due {
             self.call(|connection, out| connection.rekey(out))?;
         }
@@ -261,18 +262,28 @@ impl Session {
     /// Whether data may go from its descriptor to the socket without coming by.
     pub(crate) fn passes(&self) -> bool {
         let passes = self.fd().is_socket() && self.tx().is_bare();
-        if passes && !self.0.passes.swap(true, Ordering::Relaxed) {
-            self.fd().never_wait();
+        if passes {
+            self.never_wait();
         }
         passes
     }
 
-    /// Batches of the size that this path and its channels call for.
-    fn keep_pace(&self) {
+    /// Before data goes between the socket and a pipe within the kernel.
+    pub(crate) fn never_wait(&self) {
+        if !self.0.passes.swap(true, Ordering::Relaxed) {
+            self.fd().never_wait();
+        }
+    }
+
+    /// Batches of the size, and a rate, that this path and its channels call for. What was just
+    /// sent is `bulk`, or somebody types.
+    fn keep_pace(&self, bulk: bool) {
         let company = self.0.company.load(Ordering::Relaxed);
-        if let Some(mut pace) = self.0.pace.try_lock()
-            && let Some(quantum) = pace.look(self.fd(), company)
-        {
+        let Some(mut pace) = self.0.pace.try_lock() else { return };
+        if company && !bulk {
+            pace.typed();
+        }
+        if let Some(quantum) = pace.look(self.fd(), company) {
             self.0.quantum.store(quantum, Ordering::Relaxed);
             self.tx().set_quantum(quantum);
         }

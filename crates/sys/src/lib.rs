@@ -23,4 +23,4 @@ pub use tcp::{
     send_buffer, tcp_info,
 };
 pub use thread::{ThreadId, ThreadTime};
-pub use window::{autotuned, grow_receive_buffer, limit_unsent, offer_scale};
+pub use window::{autotuned, grow_receive_buffer, limit_rate, limit_unsent, offer_scale};

@@ -81,6 +81,15 @@ pub fn limit_unsent(connection: impl AsFd, bytes: Option<u32>) -> Result<(), Err
     set(connection.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
+/// Bounds the bytes per second that a socket sends (SO_MAX_PACING_RATE), whatever its congestion
+/// control would allow. `None` is no such limit, as are 4.29 GB/s and more.
+pub fn limit_rate(socket: impl AsFd, bytes_per_second: Option<u64>) -> Result<(), Errno> {
+    let rate = bytes_per_second.map_or(u32::MAX, |rate| u32::try_from(rate).unwrap_or(u32::MAX));
+    // The kernel reads the same bits without a sign.
+    let rate = libc::c_int::from_ne_bytes(rate.to_ne_bytes());
+    set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate)
+}
+
 /// TCP_WINDOW_CLAMP.
 fn clamp(fd: BorrowedFd<'_>, bytes: usize) -> Result<(), Errno> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
@@ -175,5 +184,17 @@ mod tests {
         assert_eq!(get(client.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT), Ok(16 << 10));
         limit_unsent(&client, None).unwrap();
         assert!(limit_unsent(std::fs::File::open("/dev/null").unwrap(), None).is_err());
+    }
+
+    #[test]
+    fn a_rate_has_all_its_bits() {
+        let (client, _connection) = pair(|_| {});
+        let bound = || get(client.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
+        limit_rate(&client, Some(1 << 20)).unwrap();
+        assert_eq!(bound(), Ok(1 << 20));
+        limit_rate(&client, Some(3 << 30)).unwrap();
+        assert_eq!(bound().map(|rate| u32::from_ne_bytes(rate.to_ne_bytes())), Ok(3 << 30));
+        limit_rate(&client, None).unwrap();
+        assert_eq!(bound(), Ok(-1), "all ones: no bound");
     }
 }
