@@ -75,6 +75,15 @@ impl Fd {
         self.kind == Kind::Socket
     }
 
+    /// Makes a socket's call that waits for data return after `time` (SO_RCVTIMEO). Where it cannot
+    /// be had the call waits until something comes.
+    pub(crate) fn give_up_after(&self, time: Duration) {
+        if self.kind == Kind::Socket {
+            let timeout = rustix::net::sockopt::Timeout::Recv;
+            let _ = rustix::net::sockopt::set_socket_timeout(&self.fd, timeout, Some(time));
+        }
+    }
+
     /// Asks for a pipe of `bytes`; the kernel may refuse, which costs only speed. 1 MiB is what
     /// an ordinary user may have (fs.pipe-max-size).
     pub fn enlarge_pipe(&self, bytes: usize) {
@@ -104,7 +113,7 @@ impl Fd {
     /// Receives into `area`; waits for the first byte up to `timeout` if there is one, and
     /// without end if `None`. `Ok(None)` means the time is over; 0 is the end.
     pub fn receive(&self, area: &mut [u8], wait: Wait) -> io::Result<Option<usize>> {
-        if wait == Wait::Forever
+        if matches!(wait, Wait::Forever | Wait::Long(_))
             && self.kind == Kind::Socket
             && let Some((_, n)) =
                 retry(|| rustix::net::recv(&self.fd, &mut *area, RecvFlags::empty()))?
@@ -115,12 +124,7 @@ impl Fd {
             if let Some(n) = self.read_now(area)? {
                 return Ok(Some(n));
             }
-            let timeout = match wait {
-                Wait::No => return Ok(None),
-                Wait::Forever => None,
-                Wait::For(time) => Some(time),
-            };
-            if !self.wait(PollFlags::IN, timeout)? {
+            if wait == Wait::No || !self.wait_for(wait)? {
                 return Ok(None);
             }
         }
@@ -253,9 +257,30 @@ impl Fd {
         }
     }
 
+    /// Whether this is a pipe.
+    pub(crate) fn is_pipe(&self) -> bool {
+        self.kind == Kind::Pipe
+    }
+
+    /// Moves up to `len` bytes from the socket `from`, whose calls never wait, into this pipe within
+    /// the kernel; `None` while one of them is not ready, 0 at the socket's end.
+    pub(crate) fn take_from(&self, from: &Self, len: usize) -> io::Result<Option<usize>> {
+        retry(|| rustix::pipe::splice(&from.fd, None, &self.fd, None, len, SpliceFlags::NONBLOCK))
+    }
+
     /// A descriptor of its own for the same open file.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { fd: self.fd.try_clone()?, kind: self.kind })
+    }
+
+    /// Waits until there is something to receive; whether there is.
+    pub(crate) fn wait_for(&self, wait: Wait) -> io::Result<bool> {
+        let timeout = match wait {
+            Wait::No => Some(Duration::ZERO),
+            Wait::Forever => None,
+            Wait::For(time) | Wait::Long(time) => Some(time),
+        };
+        self.wait(PollFlags::IN, timeout)
     }
 
     /// Waits until ready or the time is over; whether it is ready.
@@ -285,6 +310,9 @@ pub enum Wait {
     Forever,
     /// Until something comes or the time is over.
     For(Duration),
+    /// The same in one call, for a socket that gives up by itself ([`Fd::give_up_after`]); it may
+    /// take twice as long.
+    Long(Duration),
 }
 
 /// Descriptors polled at once without memory for the list: the connection and two channels.

@@ -4,9 +4,10 @@
 use crate::error::Error;
 use crate::fd::{Fd, Wait};
 use crate::figures::Ledger;
+use crate::program::Program;
 use crate::receiver::Receiver;
 use crate::route::Routes;
-use crate::rx::{Alive, Program, Rx};
+use crate::rx::{Alive, Rx};
 use crate::session::{Plan, Session};
 use crate::tune::Tune;
 use crate::tx::{Flush, Tx};

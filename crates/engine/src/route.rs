@@ -5,6 +5,7 @@
 //! one gathering write per stream and slab.
 
 use crate::error::Error;
+use crate::fd::Fd;
 use crate::receiver::Receiver;
 use crate::sink::{Keep, Sink};
 use crate::slab::{Freed, Slab, keeps_slab};
@@ -153,10 +154,7 @@ impl Routes {
     pub(crate) fn data(&mut self, payload: &[u8], start: usize) -> Result<(), Error> {
         let head = data::split(payload).map_err(proto::Error::from)?;
         let len = head.body.len();
-        let Some(route) = self.find(LocalId(head.recipient)).filter(|route| !route.ended) else {
-            return Err(Error::Stray(head.recipient));
-        };
-        route.window.debit(u32::try_from(len).unwrap_or(u32::MAX)).map_err(proto::Error::from)?;
+        let route = self.debit(head.recipient, len)?;
         let range = start + head.body.start..start + head.body.end;
         match head.code {
             None => route.data.run.push(range),
@@ -166,6 +164,61 @@ impl Routes {
         }
         self.totals.received += len as u64;
         Ok(())
+    }
+
+    /// So much data comes for this channel: who gets it.
+    fn debit(&mut self, recipient: u32, len: usize) -> Result<&mut Route, Error> {
+        let route = self.list.iter_mut().find(|route| route.id.0 == recipient && !route.ended);
+        let route = route.ok_or(Error::Stray(recipient))?;
+        route.window.debit(u32::try_from(len).unwrap_or(u32::MAX)).map_err(proto::Error::from)?;
+        Ok(route)
+    }
+
+    /// The pipe that takes data of this channel now.
+    pub(crate) fn pipe(&self, recipient: u32) -> Option<&Fd> {
+        self.list.iter().find(|route| route.id.0 == recipient)?.data.sink.pipe()
+    }
+
+    /// Whether data of this channel can go to its sink past memory now.
+    pub(crate) fn passes(&self, recipient: u32) -> bool {
+        self.pipe(recipient).is_some()
+    }
+
+    /// Whether there is a channel whose data can.
+    pub(crate) fn any_passes(&self) -> bool {
+        self.list.iter().any(|route| route.data.sink.pipe().is_some())
+    }
+
+    /// The head of a packet of channel data was taken: its data follows.
+    pub(crate) fn expect(&mut self, recipient: u32, len: usize) -> Result<(), Error> {
+        self.debit(recipient, len).map(drop)
+    }
+
+    /// Some of the data that [`Routes::expect`] was told of, in the slab.
+    pub(crate) fn expected(&mut self, recipient: u32, range: Range<usize>) {
+        self.totals.received += range.len() as u64;
+        if let Some(route) = self.find(LocalId(recipient)) {
+            route.data.run.push(range);
+        }
+    }
+
+    /// Moves up to `len` bytes of it from the connection to the sink past memory; `None` while one
+    /// of them is not ready.
+    pub(crate) fn pass(
+        &mut self,
+        recipient: u32,
+        connection: &Fd,
+        len: usize,
+        now: Instant,
+    ) -> io::Result<Option<usize>> {
+        let Some(route) = self.list.iter_mut().find(|route| route.id.0 == recipient) else {
+            return Ok(None);
+        };
+        let moved = route.data.sink.take_from(connection, len)?;
+        route.consumed(moved.unwrap_or(0), now);
+        self.totals.received += moved.unwrap_or(0) as u64;
+        self.totals.written += moved.unwrap_or(0) as u64;
+        Ok(moved)
     }
 
     /// Writes what the slab held so far; leftovers are copied. Between packets of one slab only.
@@ -297,7 +350,6 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fd::Fd;
     use crate::slab::SLAB;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;

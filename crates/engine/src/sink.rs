@@ -137,6 +137,27 @@ impl Sink {
         }
     }
 
+    /// The pipe that takes what comes next.
+    pub(crate) fn pipe(&self) -> Option<&Fd> {
+        match &self.out {
+            Out::Fd(fd) if fd.is_pipe() && self.queue.is_empty() => Some(fd),
+            _ => None,
+        }
+    }
+
+    /// Moves up to `len` bytes from the connection into the pipe; `None` while one of them is not
+    /// ready, or there is no pipe.
+    pub(crate) fn take_from(&mut self, connection: &Fd, len: usize) -> io::Result<Option<usize>> {
+        let Some(pipe) = self.pipe() else { return Ok(None) };
+        match pipe.take_from(connection, len) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.give_up(error);
+                Ok(None)
+            }
+            moved => moved,
+        }
+    }
+
     /// Keeps what [`Sink::offer`] left over: `ranges` after the first `taken` bytes.
     pub(crate) fn hold(
         &mut self,

@@ -26,7 +26,7 @@ use proto::rekey::NO_MORE_PACKETS;
 use proto::{NewKeys, RekeyLimit};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Batches between stage and socket. More than the pool holds, so bulk never waits here.
 const RING: usize = 64;
@@ -34,6 +34,9 @@ const RING: usize = 64;
 /// Most memory of messages that wait for the socket. Every peer reads while it sends; one that
 /// asks and asks and does not read the answers must not fill our memory.
 const BACKLOG: usize = 8 << 20;
+
+/// How often it is looked whether another thread has written what we wait for.
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// A place in the order queue, and the key the batch in it is to be sealed under.
 pub(crate) struct Ticket {
@@ -63,7 +66,23 @@ struct Order {
     line: Line,
     /// What is staged leaves unencrypted.
     clear: bool,
-    broken: Option<io::ErrorKind>,
+    broken: Option<Broken>,
+}
+
+/// Why nothing more can be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Broken {
+    /// The socket took no more. What the peer said before is still to be heard.
+    Unwritable(io::ErrorKind),
+    /// The session is over, or a batch could not be sealed.
+    Shut(io::ErrorKind),
+}
+
+impl Broken {
+    fn error(self) -> Error {
+        let (Self::Unwritable(kind) | Self::Shut(kind)) = self;
+        Error::Local("write to the connection", kind.into())
+    }
 }
 
 impl Order {
@@ -84,8 +103,11 @@ impl Order {
         }
     }
 
-    /// The same for a message, which nothing holds back.
-    fn stamp_message(&mut self, batch: &mut Batch) -> Result<Ticket, Error> {
+    /// The same for a message, which nothing holds back; `None` if it cannot leave any more.
+    fn stamp_message(&mut self, batch: &mut Batch) -> Result<Option<Ticket>, Error> {
+        if self.unwritable().is_some() {
+            return Ok(None);
+        }
         self.check()?;
         self.check_key()?;
         let backlog = self.backlog + batch.memory();
@@ -93,7 +115,11 @@ impl Order {
             return Err(unread());
         }
         self.backlog = backlog;
-        Ok(self.stamp(batch))
+        Ok(Some(self.stamp(batch)))
+    }
+
+    fn unwritable(&self) -> Option<Error> {
+        self.broken.filter(|broken| matches!(broken, Broken::Unwritable(_))).map(Broken::error)
     }
 
     fn push(&mut self, batch: Option<Batch>) -> Ticket {
@@ -250,10 +276,16 @@ impl<W: Wire> Tx<W> {
 
     /// Stages and seals one message; never waits, and fails when too many wait already. During a
     /// key exchange the state machine holds back what may not leave, so the fence is not asked.
+    /// After a failed write it is dropped: whoever needs it to arrive flushes, and hears of that.
     pub(crate) fn message(&self, payload: &[u8]) -> Result<(), Error> {
         let mut batch = Batch::message(payload);
         let ticket = self.order.lock().stamp_message(&mut batch)?;
-        self.seal(ticket, batch)
+        ticket.map_or(Ok(()), |ticket| self.seal(ticket, batch))
+    }
+
+    /// Why the socket takes nothing any more, if that is so.
+    pub(crate) fn unwritable(&self) -> Option<Error> {
+        self.order.lock().unwritable()
     }
 
     /// Stages one message unless a key exchange is running; whether it need not be thought of any
@@ -266,7 +298,6 @@ impl<W: Wire> Tx<W> {
         let mut batch = self.pool.small(payload);
         let ticket = {
             let mut order = self.order.lock();
-            order.check()?;
             if order.fenced {
                 return Ok(false);
             }
@@ -275,7 +306,7 @@ impl<W: Wire> Tx<W> {
             }
             order.stamp_message(&mut batch)?
         };
-        self.seal(ticket, batch)?;
+        ticket.map_or(Ok(()), |ticket| self.seal(ticket, batch))?;
         Ok(true)
     }
 
@@ -351,16 +382,28 @@ impl<W: Wire> Tx<W> {
     }
 
     fn flush_up_to(&self, flush: Flush, own: Option<u64>) -> Result<(), Error> {
+        if let Some(error) = self.unwritable() {
+            return if flush == Flush::Wait { Err(error) } else { Ok(()) };
+        }
         loop {
-            let Some(mut writer) = self.writer.try_lock() else { return Ok(()) };
-            let left = self.write_ready(&mut writer, flush, own)?;
-            drop(writer);
-            if left {
-                self.leave_to_tx_thread();
-                return Ok(());
-            }
-            if !self.head_ready() {
-                return Ok(());
+            let left = match self.writer.try_lock() {
+                Some(mut writer) => {
+                    let left = self.write_ready(&mut writer, flush, own)?;
+                    drop(writer);
+                    if left {
+                        self.leave_to_tx_thread();
+                    }
+                    left
+                }
+                // Whoever has it writes ours, too: only the last words are waited for.
+                None => true,
+            };
+            match flush {
+                Flush::Until(deadline) if left && Instant::now() < deadline => {
+                    std::thread::sleep(MOMENT);
+                }
+                _ if left || !self.head_ready() => return Ok(()),
+                _ => {}
             }
         }
     }
@@ -381,9 +424,18 @@ impl<W: Wire> Tx<W> {
             match self.write_some(writer, flush) {
                 Ok(true) => {}
                 Ok(false) => return Ok(true),
-                Err(e) => {
-                    self.shut(e.kind());
+                Err(e) if e.kind() == io::ErrorKind::TimedOut && flush != Flush::Wait => {
                     return Err(Error::Local("write to the connection", e));
+                }
+                Err(e) => {
+                    writer.batches.clear();
+                    self.end(Broken::Unwritable(e.kind()));
+                    // The receiving thread goes on: what came before is still to be heard.
+                    return if flush == Flush::Now {
+                        Ok(false)
+                    } else {
+                        Err(Broken::Unwritable(e.kind()).error())
+                    };
                 }
             }
         }
@@ -510,6 +562,10 @@ impl<W: Wire> Tx<W> {
 
     /// Nothing more can be sent: every waiting thread returns with an error.
     pub(crate) fn shut(&self, why: io::ErrorKind) {
+        self.end(Broken::Shut(why));
+    }
+
+    fn end(&self, why: Broken) {
         self.order.lock().broken.get_or_insert(why);
         self.moved.notify_all();
         self.pool.shut();
@@ -519,10 +575,7 @@ impl<W: Wire> Tx<W> {
 
 impl Order {
     fn check(&self) -> Result<(), Error> {
-        match self.broken {
-            None => Ok(()),
-            Some(kind) => Err(Error::Local("write to the connection", kind.into())),
-        }
+        self.broken.map_or(Ok(()), |broken| Err(broken.error()))
     }
 }
 

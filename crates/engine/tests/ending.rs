@@ -132,3 +132,55 @@ fn what_the_peer_says_before_it_leaves_is_heard() {
         assert!(matches!(&end, Err(Error::Disconnected(11, text)) if text == "enough"), "{end:?}");
     }
 }
+
+/// A peer that says why it leaves, and leaves what we sent unread.
+#[test]
+fn what_the_peer_said_is_heard_when_writing_fails() {
+    for workers in [0, 1] {
+        let (_wires, [(ours, connection), (mut theirs, _)]) = logged_in();
+        let (session, rx) = start(workers, ours, connection, Taker::default());
+        let disconnect =
+            Writer::message(msg::DISCONNECT).u32(11).string("enough").string("").take();
+        say(&mut theirs, vec![disconnect]);
+        theirs.fd().shutdown();
+        assert!(session.open_session(Rule::bulk(WINDOW)).is_err(), "who asks hears of it");
+        let end = rx.run().2;
+        assert!(matches!(&end, Err(Error::Disconnected(11, text)) if text == "enough"), "{end:?}");
+    }
+}
+
+/// ... and one that says nothing: the failure itself is the reason.
+#[test]
+fn a_write_that_fails_is_the_reason_when_nothing_else_comes() {
+    let (_wires, [(ours, connection), (theirs, _)]) = logged_in();
+    let (session, rx) = start(0, ours, connection, Taker::default());
+    theirs.fd().shutdown();
+    session.open_session(Rule::bulk(WINDOW)).unwrap_err();
+    let end = rx.run().2;
+    assert!(matches!(&end, Err(Error::Local("write to the connection", _))), "{end:?}");
+}
+
+/// Bytes that are no packet, and data for nobody, in one slab with good data.
+#[test]
+fn data_before_what_ends_the_connection_is_written() {
+    let stray = Writer::message(msg::CHANNEL_DATA).u32(99).string([7; 10]).take();
+    for workers in [0, 1] {
+        for (message, raw) in [(Some(stray.clone()), &[][..]), (None, &[0xff; 64][..])] {
+            let (_wires, [(ours, connection), (mut theirs, _)]) = logged_in();
+            let (mut reader, writer) = io::pipe().unwrap();
+            let sink = Some(Sink::fd(OwnedFd::from(writer).into()));
+            let taker = Taker { sink, ..Taker::default() };
+            let (session, rx) = start(workers, ours, connection, taker);
+            session.open_session(Rule::bulk(WINDOW)).unwrap();
+            let opened_and_data = short_channel(1).into_iter().take(2);
+            say(&mut theirs, opened_and_data.chain(message).collect());
+            theirs.raw(raw);
+            theirs.carry_out(&mut Outbox::new(), None).unwrap();
+            let (taker, totals, end) = rx.run();
+            assert!(matches!(end, Err(Error::Stray(99) | Error::Packet(_))), "{end:?}");
+            assert_eq!(totals.written, 20_000);
+            drop(taker);
+            assert_eq!(io::copy(&mut reader, &mut io::sink()).unwrap(), 20_000);
+        }
+    }
+}

@@ -94,6 +94,21 @@ fn a_peer_that_talks_on_and_never_answers_our_kexinit_is_left() {
     talking.join().unwrap();
 }
 
+/// The receiving thread waits already when a source wants new keys.
+#[test]
+fn a_peer_that_never_answers_a_kexinit_of_another_thread_is_left() {
+    let (_wires, [(ours, connection), _theirs]) = logged_in();
+    let plan = Plan { workers: 0, rekey: RekeyLimit::default() };
+    let tune = Tune::new(Buffers::default(), Rule::bulk(1 << 20));
+    let (session, rx) = ours.into_session(connection, plan, tune, None, Idle).unwrap();
+    let (told, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || told.send(rx.exchange_within(LIMIT).run().2));
+    std::thread::sleep(LIMIT / 3);
+    session.call(|connection, out| connection.rekey(out)).unwrap();
+    let end = ended.recv_timeout(Duration::from_secs(30)).expect("it still waits");
+    assert!(matches!(end, Err(Error::Unfinished(LIMIT))), "{end:?}");
+}
+
 #[test]
 fn a_peer_that_does_not_read_our_last_words_does_not_keep_us() {
     let (_wires, [(ours, connection), (mut theirs, _)]) = logged_in();

@@ -170,6 +170,17 @@ impl Inbound {
         Ok(Some(Opened { stamp, payload, total }))
     }
 
+    /// Passes over a packet of which only the front is there: for one whose data goes past memory,
+    /// which only packets without cipher and MAC may (N8). Yields its extent; `None` for others.
+    pub fn pass(&mut self, bytes: &[u8]) -> Result<Option<usize>, Error> {
+        if !self.key.is_bare() {
+            return Ok(None);
+        }
+        let Some(length) = self.key.peek(self.at, bytes, self.limit)? else { return Ok(None) };
+        self.at = self.key.next(self.at, length);
+        Ok(Some(self.key.total(length)))
+    }
+
     /// Passes over the packet at the front without opening it: for one that a worker opens.
     /// Yields its numbers and extent; `None` while it is not whole.
     pub fn frame(&mut self, bytes: &[u8]) -> Result<Option<(Stamp, usize)>, Error> {

@@ -11,8 +11,8 @@ use wire::msg::{CHANNEL_DATA, CHANNEL_EXTENDED_DATA};
 /// SSH_EXTENDED_DATA_STDERR, the one code there is (RFC 4254 section 5.2).
 pub const STDERR: u32 = 1;
 
-/// Number, recipient, length.
-const DATA_HEAD: usize = 9;
+/// Bytes before the body of CHANNEL_DATA: number, recipient, length.
+pub const DATA_HEAD: usize = 9;
 /// Number, recipient, code, length.
 const EXTENDED_HEAD: usize = 13;
 
@@ -46,6 +46,16 @@ pub fn split(payload: &[u8]) -> Result<DataHeader, Malformed> {
         return header(recipient, Some(code), EXTENDED_HEAD, body.len(), len);
     }
     Err(Malformed("channel data"))
+}
+
+/// The recipient and the length of the body, of a CHANNEL_DATA message of which only this much is
+/// here; `None` for any other message.
+pub fn front(payload: &[u8]) -> Option<(u32, usize)> {
+    let [CHANNEL_DATA, a, b, c, d, l0, l1, l2, l3] = payload.first_chunk::<DATA_HEAD>()? else {
+        return None;
+    };
+    let len = u32::from_be_bytes([*l0, *l1, *l2, *l3]);
+    Some((u32::from_be_bytes([*a, *b, *c, *d]), usize::try_from(len).ok()?))
 }
 
 #[inline]
