@@ -48,6 +48,10 @@ pub trait Producer: Send {
 /// Least that is worth passing on without reading it.
 const PASS: usize = 16 << 10;
 
+/// Most of it in one packet: each costs two system calls at either end. Peers that take the NONE
+/// MAC take packets of 256 KiB.
+const PASSED: usize = 128 << 10;
+
 /// What one read gave.
 enum Read {
     Bytes(usize),
@@ -119,6 +123,8 @@ pub(crate) struct Sender {
     pub(crate) id: LocalId,
     remote: u32,
     max_packet: usize,
+    /// The same for data that goes past memory.
+    max_passed: usize,
     credit: Lock<Credit>,
     changed: Signal,
     /// What it sends comes from a descriptor.
@@ -131,6 +137,7 @@ impl Sender {
             id,
             remote: grant.remote,
             max_packet: usize::try_from(grant.max_packet).unwrap_or(DATA).min(DATA),
+            max_passed: usize::try_from(grant.max_packet).unwrap_or(DATA).min(PASSED),
             credit: Lock::new(Credit {
                 window: window::Send::new(grant.window),
                 closed: false,
@@ -250,7 +257,7 @@ fn pass(
     };
     // From here on nothing of this descriptor is still to be passed on: our caller may read it.
     let there = fd.passable();
-    let wanted = there.min(session.quantum()).min(SLOTS * sender.max_packet);
+    let wanted = there.min(session.quantum()).min(SLOTS * sender.max_passed);
     let from = if there < PASS { None } else { fd.try_clone().ok() };
     let ready = from.and_then(|from| Some((from, sender.take(wanted, code, hand)?)));
     let Some((from, bytes)) = ready else {
@@ -258,7 +265,7 @@ fn pass(
         return Ok(false);
     };
     session.tx().pass_from(Arc::new(from));
-    batch.finish(bytes, sender.max_packet, sender.remote, code);
+    batch.finish(bytes, sender.max_passed, sender.remote, code);
     if session.send(sender, code, batch, hand)? {
         hand.bytes.add(bytes as u64);
         session.ledger().sent.moved(bytes as u64, Instant::now());

@@ -175,7 +175,8 @@ impl Batch {
     /// into channel data for the peer's channel `recipient`; `code` makes it extended data (RFC
     /// 4254 section 5.2).
     pub fn finish(&mut self, filled: usize, max: usize, recipient: u32, code: Option<u32>) {
-        let max = max.clamp(1, DATA);
+        // What stays outside of this memory may be as much as the peer takes.
+        let max = if self.heads { max.max(1) } else { max.clamp(1, DATA) };
         self.packets.clear();
         let mut left = filled;
         for (index, slot) in self.memory.chunks_exact_mut(self.stride).enumerate() {
