@@ -170,16 +170,19 @@ fn sessions_get_the_configuration_that_the_listener_has() {
 /// One that ends early may lack what restricts: the listener was killed while it wrote.
 #[test]
 fn a_session_without_a_whole_configuration_serves_nobody() {
-    let (mut listener, of_listener) = UnixStream::pair().unwrap();
-    let (client, of_client) = UnixStream::pair().unwrap();
-    let mut session = Command::new(LHSSHD);
-    session.arg("--session").stdin(OwnedFd::from(of_client)).stdout(OwnedFd::from(of_listener));
-    let mut child = session.stderr(Stdio::null()).spawn().unwrap();
-    drop(session);
-    listener.write_all(b"\0\0\0\0\0\0\x01\0Port 22\n").unwrap();
-    drop(listener);
-    assert_eq!(read_all(client), b"");
-    assert_eq!(child.wait().unwrap().code(), Some(255));
+    for part in ["", "Port 22\n"] {
+        let (mut listener, of_listener) = UnixStream::pair().unwrap();
+        let (client, of_client) = UnixStream::pair().unwrap();
+        let mut session = Command::new(LHSSHD);
+        session.arg("--session").stdin(OwnedFd::from(of_client)).stdout(OwnedFd::from(of_listener));
+        let mut child = session.stderr(Stdio::null()).spawn().unwrap();
+        drop(session);
+        client.set_read_timeout(Some(common::PATIENCE)).unwrap();
+        listener.write_all(part.as_bytes()).unwrap();
+        drop(listener);
+        assert_eq!(read_all(client), b"", "{part:?}");
+        assert_eq!(child.wait().unwrap().code(), Some(255));
+    }
 }
 
 /// Effect of MaxStartups (D6): connections that have not logged in count, others do not.
