@@ -1,6 +1,6 @@
 //! `-W`: standard input and output are those of a TCP connection that the server makes (RFC 4254
-//! section 7.2). It passes the end of our input on, and is over when the other end ends its data
-//! or the channel, as with ssh(1).
+//! section 7.2). The end of either direction is passed on, and the channel closes after both, as
+//! with ssh(1).
 
 use crate::command::{Input, Job, Outcome, Streams};
 use crate::report::Replies;
@@ -9,8 +9,10 @@ use conf::{Client, Endpoint};
 use engine::{Flow, Port, Program, Sink, Source, SourceEnd, Stream};
 use proto::Event;
 use proto::channel::{LocalId, OpenReason};
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The server's policy refuses (RFC 4254 section 5.1); sshd says no more than "open failed" then.
 const PROHIBITED: u32 = OpenReason::AdministrativelyProhibited as u32;
@@ -21,19 +23,51 @@ pub(crate) struct Forward<'a> {
     via: &'a str,
     to: &'a Endpoint,
     streams: Option<Streams>,
+    /// Standard output is a socket, whose end only the end of this process shows: `shutdown` would
+    /// end it for everybody else who holds it. A jump has one (`login::proxy`).
+    ends_by_exit: bool,
     outcome: Outcome,
-    /// The other end said that no more follows.
-    ended: bool,
+    /// The channel closed.
+    closed: bool,
+    halves: Arc<Halves>,
     input: Input,
     replies: Replies,
+}
+
+/// The directions that are over. Each is ended by another thread.
+#[derive(Default)]
+struct Halves {
+    input: AtomicBool,
+    output: AtomicBool,
+}
+
+impl Halves {
+    /// Ends one direction; whether the other one is over, too. Of two threads that call this at
+    /// once at least one hears yes.
+    fn end(one: &AtomicBool, other: &AtomicBool) -> bool {
+        one.store(true, Ordering::SeqCst);
+        other.load(Ordering::SeqCst)
+    }
 }
 
 impl<'a> Forward<'a> {
     pub(crate) fn new(to: &'a Endpoint, conf: &'a Client, replies: Replies) -> Result<Self> {
         let streams = Streams::open(conf.stdin_null).context("standard streams")?;
-        let (via, outcome) = (conf.host.as_str(), Outcome::Unknown);
-        let input = Input::default();
-        Ok(Self { via, to, streams: Some(streams), outcome, ended: false, input, replies })
+        let ends_by_exit = streams.stdout.is_socket();
+        // The sink has the last hold on it then: its reader sees the end of the data.
+        let null = File::options().write(true).open("/dev/null").context("/dev/null")?;
+        rustix::stdio::dup2_stdout(null).context("standard output")?;
+        Ok(Self {
+            via: &conf.host,
+            to,
+            streams: Some(streams),
+            ends_by_exit,
+            outcome: Outcome::Unknown,
+            closed: false,
+            halves: Arc::default(),
+            input: Input::default(),
+            replies,
+        })
     }
 
     fn start(&mut self, port: &mut Port<'_>, id: LocalId) -> Result<(), engine::Error> {
@@ -45,10 +79,26 @@ impl<'a> Forward<'a> {
         port.attach(id, Stream::Data, Sink::fd(stdout));
         // A connection has no second stream.
         port.attach(id, Stream::Stderr, Sink::discard());
-        let input = self.input.clone();
+        let (input, halves) = (self.input.clone(), Arc::clone(&self.halves));
         port.session().start_source(id, Source::Fd(stdin), None, move |session, end| {
             input.ended(session, id, &unless_left(end));
+            if Halves::end(&halves.input, &halves.output) {
+                // The connection may be over already; the receiving thread says why.
+                let _ = session.call(|connection, out| connection.close(id, out));
+            }
         })
+    }
+
+    /// The sink ends by itself. What we send may go on, and the other end answers our CLOSE after
+    /// it has taken all of it.
+    fn output_ended(&mut self, port: &mut Port<'_>, id: LocalId) -> Result<Flow, engine::Error> {
+        if self.ends_by_exit {
+            return self.finish(port, id, Outcome::Exited(0));
+        }
+        if Halves::end(&self.halves.output, &self.halves.input) {
+            port.call(|connection, out| connection.close(id, out))?;
+        }
+        Ok(Flow::On)
     }
 
     /// Ends the channel; what came is still written.
@@ -58,7 +108,7 @@ impl<'a> Forward<'a> {
         id: LocalId,
         outcome: Outcome,
     ) -> Result<Flow, engine::Error> {
-        (self.outcome, self.ended) = (outcome, true);
+        (self.outcome, self.closed) = (outcome, true);
         port.session().stop_sources(id);
         port.call(|connection, out| connection.close(id, out))?;
         Ok(Flow::Finish)
@@ -90,9 +140,8 @@ impl Program for Forward<'_> {
                 self.outcome = Outcome::Failed(refused(self.via, self.to, reason, &text));
                 return Ok(Flow::Finish);
             }
-            Event::Eof { id } | Event::Closed { id } => {
-                return self.finish(port, id, Outcome::Exited(0));
-            }
+            Event::Eof { id } => return self.output_ended(port, id),
+            Event::Closed { id } => return self.finish(port, id, Outcome::Exited(0)),
             Event::GlobalReply { ref name, ok, ref data } => self.replies.hear(name, ok, data),
             _ => {}
         }
@@ -115,7 +164,7 @@ impl Job for Forward<'_> {
     }
 
     fn outcome(self) -> (Outcome, bool) {
-        (self.input.judge(self.outcome), self.ended)
+        (self.input.judge(self.outcome), self.closed)
     }
 }
 

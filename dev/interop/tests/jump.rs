@@ -3,12 +3,14 @@
 
 use anyhow::{Context, Result, ensure};
 use interop::lab::program;
-use interop::run::{Input, Outcome, Output, run};
+use interop::run::{Input, Outcome, Output, run, wait};
 use interop::{Kind, Lab, Server};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
-use std::process::Command;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -206,18 +208,46 @@ fn dash_w_passes_the_end_of_either_side_on() -> Result<()> {
     let out = net.lhssh(&["-W", &to, "gate"], Input::Stream(SIZE, 3))?;
     ensure!(out.status == 0 && out.stdout == format!("{SIZE} bytes").as_bytes(), "{out:?}");
     serving.join().ok().context("server")?;
-    // Theirs first: it ends us, whatever our input does, after all that came.
+    // Theirs first: its reader sees the end, and what we send still arrives.
     let (to, serving) = serve(|mut stream| {
         stream.write_all(&[7; SIZE as usize])?;
         stream.shutdown(Shutdown::Write)?;
-        stream.read_to_end(&mut Vec::new()).map(drop)
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest)?;
+        assert_eq!(rest, "the rest of an upload");
+        Ok(())
     })?;
-    let out = net.lhssh(&["-W", &to, "gate"], Input::Held)?;
-    ensure!(out.status == 0 && out.stdout == [7; SIZE as usize], "{} {}", out.status, out.stderr);
+    let mut lhssh = net.command(program("lhssh")?, &["-W", &to, "gate"]);
+    let mut lhssh = lhssh.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut came = Vec::new();
+    lhssh.stdout.take().context("stdout")?.read_to_end(&mut came)?;
+    lhssh.stdin.take().context("stdin")?.write_all(b"the rest of an upload")?;
+    ensure!(wait(&mut lhssh, SOON)?.success() && came == [7; SIZE as usize]);
     serving.join().ok().context("server")?;
     // The server has ended it; a last word of ours has nowhere to go.
     let (to, serving) = serve(|stream| stream.shutdown(Shutdown::Both))?;
-    let out = net.lhssh(&["-W", &to, "gate"], Input::Held)?;
+    let out = net.lhssh(&["-W", &to, "gate"], Input::Bytes(b"a last word".to_vec()))?;
     ensure!(out.status == 0 && out.stdout.is_empty(), "{out:?}");
+    serving.join().ok().context("server")
+}
+
+/// A socket's end shows only when nobody holds it any more: whoever gave us one, as a jump has it,
+/// waits for ours.
+#[test]
+fn dash_w_over_a_socket_ends_with_the_server() -> Result<()> {
+    let Some(net) = Net::of(&[("gate", Kind::OpenSsh, &[])]) else { return Ok(()) };
+    let (to, serving) = serve(|mut stream| {
+        stream.write_all(b"all of it")?;
+        stream.shutdown(Shutdown::Write)?;
+        stream.read_to_end(&mut Vec::new()).map(drop)
+    })?;
+    let (mut ours, theirs) = UnixStream::pair()?;
+    let mut lhssh = net.command(program("lhssh")?, &["-W", &to, "gate"]);
+    lhssh.stdin(OwnedFd::from(theirs.try_clone()?)).stdout(OwnedFd::from(theirs));
+    let mut running = lhssh.spawn()?;
+    drop(lhssh);
+    let mut came = Vec::new();
+    ours.read_to_end(&mut came)?;
+    ensure!(wait(&mut running, SOON)?.success() && came == b"all of it");
     serving.join().ok().context("server")
 }
