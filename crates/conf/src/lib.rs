@@ -5,7 +5,7 @@
 //! line     text -> Setting: keyword, arguments, where it stood     (syntax, knows no keyword)
 //! file     files and their Includes -> a tree of Settings
 //! row      Settings -> a struct, through the table of rows; first value wins
-//! client   the client's struct, its rows, Host blocks    server   the same for sshd, Match blocks
+//! client   the client's struct, its rows, Host and Match blocks    server   the same for sshd
 //! ```
 //! A row is all there is to a keyword: the reader, `-o`, the `-G` and `-T` dumps and
 //! docs/options.md follow from it. A keyword OpenSSH has and this suite has not stands in a second

@@ -41,9 +41,12 @@ Made from the tables of `crates/conf`; a test compares it. To renew it: \
 
 `lhssh` takes a keyword from `-o`, `~/.ssh/config`, then `/etc/ssh/ssh_config`; `lhsshd` from `-o`, \
 then `/etc/longhaul/lhsshd_config` or what `-f` names. The first value counts, except where it says \
-*adds*. Keywords and values are those of ssh_config(5) and sshd_config(5); `Host` blocks, `Include` \
-and `IgnoreUnknown` are as there, and so is `Match` in lhsshd_config; in ssh_config it is not \
-supported yet. Sizes take K, M, G; times take s, m, h, d, w.
+*adds*. Keywords and values are those of ssh_config(5) and sshd_config(5); `Host` and `Match` blocks, \
+`Include` and `IgnoreUnknown` are as there. Sizes take K, M, G; times take s, m, h, d, w.
+
+In ssh_config, a `Match` line has the criteria all, canonical, final, host, originalhost, user and \
+localuser. One with exec, localnetwork, tagged, version, sessiontype or command is an error where \
+everything before that holds.
 
 In a list of algorithms, names that OpenSSH has and this suite has not are passed over; a list \
 of which nothing is left is an error, and so is a name nobody has.

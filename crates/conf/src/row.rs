@@ -182,7 +182,11 @@ impl<'a, T: Clone> Resolver<'a, T> {
         if foreign && active {
             let Setting { origin, keyword, .. } = setting;
             let text = format!("{origin}: {keyword} counts on the command line only, ignored");
-            self.notices.push(Notice { level: Level::Warning, text });
+            let notice = Notice { level: Level::Warning, text };
+            // The files may be walked twice.
+            if !self.notices.contains(&notice) {
+                self.notices.push(notice);
+            }
         }
         let counts = active && !foreign && !self.is_taken(row.name, row.merge, &setting.origin);
         let target = if counts { &mut self.config } else { &mut self.scratch };

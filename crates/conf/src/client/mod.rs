@@ -1,6 +1,10 @@
 //! The client's configuration: command line, then the user's file, then the system's
 //! (ssh_config(5)). Called once by the client, before it connects.
+//!
+//! A `Match final` anywhere asks for a second pass over the files, in which Host and Match lines see
+//! the resolved HostName; values of the first pass stay.
 
+mod criteria;
 mod destination;
 mod missing;
 mod proxy;
@@ -16,6 +20,7 @@ use crate::line::Setting;
 use crate::pattern::{Match, match_all};
 use crate::row::{Loaded, Resolver};
 use crate::value::{EnvPatterns, RekeyLimit, Size, Variables, Workers};
+use criteria::{Target, Verdict};
 use proxy::{ProxyCommand, ProxyJump};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -170,8 +175,15 @@ pub fn load(
     for setting in given {
         resolver.apply(setting, true)?;
     }
-    for items in read_files(files, local)? {
-        walk(&mut resolver, &items, host, true)?;
+    let files = read_files(files, local)?;
+    let mut pass = Pass { host: host.to_owned(), is_final: false, wants_final: false };
+    files.iter().try_for_each(|items| walk(&mut resolver, items, &mut pass, true))?;
+    if pass.wants_final {
+        let host = resolver.config.resolved_host_name()?;
+        // No line of this pass may change it any more.
+        resolver.apply(&Setting::given("HostName", "%h"), true)?;
+        pass = Pass { host, is_final: true, wants_final: true };
+        files.iter().try_for_each(|items| walk(&mut resolver, items, &mut pass, true))?;
     }
     let Resolver { config, notices, .. } = resolver;
     Ok(Loaded { config: config.finish()?, notices })
@@ -198,26 +210,49 @@ fn read_files(files: &Files, local: &Local) -> Result<Vec<Vec<Item>>, Error> {
     Ok(found)
 }
 
+/// One walk over the files.
+struct Pass {
+    /// What Host lines name: the host as typed, in the final pass the resolved HostName.
+    host: String,
+    is_final: bool,
+    /// A line has `Match final`.
+    wants_final: bool,
+}
+
 /// Applies the settings of one file; blocks of an included file end with it.
 fn walk(
     resolver: &mut Resolver<'_, Client>,
     items: &[Item],
-    host: &str,
+    pass: &mut Pass,
     outer: bool,
 ) -> Result<(), Error> {
     let mut active = outer;
     for item in items {
         match item {
-            Item::Included(items) => walk(resolver, items, host, active)?,
-            Item::Setting(setting) if setting.is("Host") => active = outer && names(setting, host)?,
-            Item::Setting(setting) if setting.is("Match") => {
-                let (origin, keyword) = (setting.origin.clone(), setting.keyword.clone());
-                return Err(Error::NotYet(origin, keyword, "its conditions are not evaluated"));
+            Item::Included(items) => walk(resolver, items, pass, active)?,
+            Item::Setting(line) if line.is("Host") => active = outer && names(line, &pass.host)?,
+            Item::Setting(line) if line.is("Match") => {
+                active = matches(line, &resolver.config, pass, outer)?;
             }
             Item::Setting(setting) => resolver.apply(setting, active)?,
         }
     }
     Ok(())
+}
+
+/// Whether the conditions of a Match line hold, by what the lines before it have said.
+fn matches(line: &Setting, so_far: &Client, pass: &mut Pass, outer: bool) -> Result<bool, Error> {
+    let host = if pass.is_final { pass.host.clone() } else { so_far.resolved_host_name()? };
+    let target = Target {
+        host: &host,
+        original_host: &so_far.host,
+        user: &so_far.user,
+        local_user: &so_far.local.user,
+        is_final: pass.is_final,
+    };
+    let Verdict { holds, wants_final } = target.judge(line, outer)?;
+    pass.wants_final |= wants_final;
+    Ok(holds)
 }
 
 /// Whether a Host line names this host.
@@ -297,9 +332,7 @@ impl Client {
 
     /// Checks the names before anything is made of them.
     fn finish(mut self) -> Result<Self, Error> {
-        let host_name = expand::percent(&self.host_name, &[('h', &self.host)]);
-        let host_name = host_name.map_err(|why| Error::Expansion("HostName", why))?;
-        self.host_name = host_name.to_lowercase();
+        self.host_name = self.resolved_host_name()?;
         check_host(&self.host_name)?;
         check_user(&self.user)?;
         if let Some(alias) = &self.host_key_alias {
@@ -307,6 +340,13 @@ impl Client {
         }
         self.jump()?;
         Ok(self)
+    }
+
+    /// HostName with its token expanded, not checked yet.
+    fn resolved_host_name(&self) -> Result<String, Error> {
+        let expanded = expand::percent(&self.host_name, &[('h', &self.host)]);
+        let expanded = expanded.map_err(|why| Error::Expansion("HostName", why))?;
+        Ok(expanded.to_lowercase())
     }
 
     /// The effective configuration as `-G` prints it.
