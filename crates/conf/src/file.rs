@@ -6,7 +6,7 @@ use crate::line::{Origin, Setting};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// How deep files may include one another.
@@ -101,10 +101,22 @@ fn include(setting: &Setting, rules: Rules<'_>, depth: usize) -> Result<Vec<Item
         let paths = glob::glob(&pattern).map_err(|e| wrong(format!("Include {pattern}: {e}")))?;
         for path in paths {
             let path = path.map_err(|e| Error::File(e.path().display().to_string(), e.into()))?;
-            items.extend(read_at(&path, rules, depth)?.unwrap_or_default());
+            if !is_passed_over(&path, &pattern) {
+                items.extend(read_at(&path, rules, depth)?.unwrap_or_default());
+            }
         }
     }
     Ok(items)
+}
+
+/// As with glob(3), a pattern finds no hidden names unless it begins with a dot itself (the crate's
+/// own option never finds any); and what it finds may be a directory, which is a mistake where it is
+/// named.
+fn is_passed_over(path: &Path, pattern: &str) -> bool {
+    let hidden = |part: &Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    let mut parts = path.components().zip(Path::new(pattern).components());
+    let is_hidden = parts.any(|(name, pattern)| hidden(&name) && !hidden(&pattern));
+    is_hidden || (pattern.contains(['*', '?', '[']) && path.is_dir())
 }
 
 fn include_pattern(pattern: &str, rules: Rules<'_>) -> Result<String, String> {

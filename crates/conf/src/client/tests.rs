@@ -320,6 +320,18 @@ fn included_files_stand_where_they_are_named_and_keep_their_blocks() {
 }
 
 #[test]
+fn a_pattern_takes_no_hidden_file_and_no_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("0.conf")).unwrap();
+    std::fs::write(dir.path().join(".1.conf"), "Port 1").unwrap();
+    std::fs::write(dir.path().join("2.conf"), "Port 2").unwrap();
+    let include = |what: &str| load_text("h", &format!("Include {}/{what}", dir.path().display()));
+    assert_eq!(include("*.conf").unwrap().config.port, 2);
+    assert_eq!(include(".*.conf").unwrap().config.port, 1);
+    assert!(include("0.conf").unwrap_err().to_string().contains("is a directory"));
+}
+
+#[test]
 fn files_that_include_one_another_end_in_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("config");
