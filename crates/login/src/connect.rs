@@ -133,7 +133,7 @@ mod tests {
         let file = dir.path().join("log");
         let log = Log::new("test", LogLevel::Debug1, Some(&file)).unwrap();
         let conf = conf(host, settings);
-        let deadline = conf.connect_timeout.0.map(|timeout| Instant::now() + timeout);
+        let deadline = conf.connect_limit().map(|limit| Instant::now() + limit);
         let connected = connect(&conf, &log, deadline);
         (connected, std::fs::read_to_string(file).unwrap())
     }

@@ -129,7 +129,7 @@ fn attempt(
     ring: &Keyring,
     (guess, limited): (bool, Limited),
 ) -> Result<LoggedIn, Failed> {
-    let deadline = conf.connect_timeout.0.map(|timeout| Instant::now() + timeout);
+    let deadline = conf.connect_limit().map(|limit| Instant::now() + limit);
     let Connected { fd, mut proxy, port } = connect::connect(conf, log, deadline)?;
     // After FallbackPort the host's key is the one that is known for that port.
     let mut conf = conf.clone();
@@ -155,7 +155,7 @@ fn attempt(
         let over_guess = login.over_guess && error.is_by_leaving();
         let via = proxy.as_mut().filter(|_| error.is_by_silence()).and_then(Proxy::failed_via);
         let host = || conf.host_name.clone();
-        let error = match (via, conf.connect_timeout.0) {
+        let error = match (via, conf.connect_limit()) {
             (Some(via), _) => Error::Via { host: host(), via },
             (None, Some(limit)) if login.keyed && error.is_timeout() => {
                 Error::Late { host: host(), limit }

@@ -46,8 +46,12 @@ fn serve(stream: TcpStream, chatter: bool, over: &Receiver<()>) -> Result<(), en
     Ok(())
 }
 
-/// Logs in to such a server by `log_in`, which gets `over` to end it.
-fn meet(chatter: bool, log_in: impl FnOnce(&Client, &Log, std::sync::mpsc::Sender<()>)) {
+/// Logs in to such a server within `limit` seconds by `log_in`, which gets `over` to end it.
+fn meet(
+    chatter: bool,
+    limit: u64,
+    log_in: impl FnOnce(&Client, &Log, std::sync::mpsc::Sender<()>),
+) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let (over, heard) = channel();
@@ -63,7 +67,7 @@ fn meet(chatter: bool, log_in: impl FnOnce(&Client, &Log, std::sync::mpsc::Sende
         ("IdentityFile", "none"),
         ("IdentityAgent", "none"),
         ("BatchMode", "yes"),
-        ("ConnectTimeout", &LIMIT.to_string()),
+        ("ConnectTimeout", &limit.to_string()),
     ];
     let given = given.map(|(keyword, value)| Setting::given(keyword, value));
     let me = login::local_user().unwrap();
@@ -77,7 +81,7 @@ fn meet(chatter: bool, log_in: impl FnOnce(&Client, &Log, std::sync::mpsc::Sende
 #[test]
 fn a_server_that_is_mute_or_chatters_after_the_key_exchange_is_given_up_in_time() {
     for chatter in [false, true] {
-        meet(chatter, |conf, log, _over| {
+        meet(chatter, LIMIT, |conf, log, _over| {
             let began = Instant::now();
             let error = login::log_in_again(conf, log, &Keyring::new()).map(|_| ()).unwrap_err();
             assert!(matches!(error, Error::Late { .. }), "{error}");
@@ -91,7 +95,7 @@ fn a_server_that_is_mute_or_chatters_after_the_key_exchange_is_given_up_in_time(
 
 #[test]
 fn as_with_ssh_connect_timeout_is_over_once_keys_are_exchanged() {
-    meet(true, |conf, log, over| {
+    meet(true, LIMIT, |conf, log, over| {
         thread::spawn(move || {
             thread::sleep(Duration::from_secs(LIMIT * 2));
             drop(over);
@@ -100,5 +104,16 @@ fn as_with_ssh_connect_timeout_is_over_once_keys_are_exchanged() {
         let error = login::log_in(conf, log).map(|_| ()).unwrap_err();
         assert!(!matches!(error, Error::Late { .. }), "{error}");
         assert!(began.elapsed() >= Duration::from_secs(LIMIT * 2), "{error}");
+    });
+}
+
+/// Effect of ConnectTimeout 0 (D6): none, as with ssh.
+#[test]
+fn a_limit_of_nothing_is_no_limit() {
+    meet(false, 0, |conf, log, over| {
+        drop(over);
+        let error = login::log_in_again(conf, log, &Keyring::new()).map(|_| ()).unwrap_err();
+        let left = matches!(&error, Error::Engine { why, .. } if !matches!(why, engine::Error::Timeout(_)));
+        assert!(left, "the server left, it was not late: {error}");
     });
 }

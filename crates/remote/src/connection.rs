@@ -87,7 +87,7 @@ impl Connection {
             host: conf.host.clone(),
             session,
             board,
-            patience: conf.connect_timeout.0.unwrap_or(Duration::MAX),
+            patience: conf.connect_limit().unwrap_or(Duration::MAX),
             rule,
             known: known(peer.as_ref()),
             peer,

@@ -77,10 +77,10 @@ impl Host {
         matches!(&*self.0, Way::Ssh(_))
     }
 
-    /// How long it may take to say the first word of SFTP on a channel.
+    /// How long it may take to say the first word of SFTP on a channel; `MAX` is without end.
     pub fn patience(&self) -> Duration {
         match &*self.0 {
-            Way::Ssh(ssh) => ssh.conf.connect_timeout.0.unwrap_or(PATIENCE),
+            Way::Ssh(ssh) => ssh.conf.connect_limit().unwrap_or(Duration::MAX),
             Way::Program { .. } => PATIENCE_WITH_PROGRAMS,
         }
     }

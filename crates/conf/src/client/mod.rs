@@ -48,7 +48,7 @@ pub struct Client {
     pub address_family: AddressFamily,
     /// BindAddress: local address of the connection.
     pub bind_address: Option<String>,
-    /// ConnectTimeout.
+    /// ConnectTimeout as it was written ([`Client::connect_limit`]).
     pub connect_timeout: OrNone<Duration>,
     /// ConnectionAttempts.
     pub connection_attempts: u32,
@@ -347,6 +347,12 @@ impl Client {
         let expanded = expand::percent(&self.host_name, &[('h', &self.host)]);
         let expanded = expanded.map_err(|why| Error::Expansion("HostName", why))?;
         Ok(expanded.to_lowercase())
+    }
+
+    /// ConnectTimeout as a limit: neither `none` nor 0 is one, as with ssh.
+    #[must_use]
+    pub fn connect_limit(&self) -> Option<Duration> {
+        self.connect_timeout.0.filter(|limit| !limit.is_zero())
     }
 
     /// The effective configuration as `-G` prints it.

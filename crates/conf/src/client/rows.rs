@@ -26,7 +26,7 @@ static ROWS: &[Row<Client>] = &[
     Row::new("BindAddress", |c| &mut c.bind_address,
         "Local address of the connection."),
     Row::new("ConnectTimeout", |c| &mut c.connect_timeout,
-        "How long connecting may take, from the first address to the end of the first key exchange."),
+        "How long connecting may take, from the first address to the end of the first key exchange; 0 is without end."),
     Row::new("ConnectionAttempts", |c| &mut c.connection_attempts,
         "How often all addresses are tried, a second apart."),
     Row::new("HappyEyes", |c| &mut c.happy_eyes,

@@ -64,6 +64,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("h", "RekeyLimit 64K", "rekeylimit", "65536 0"),
     ("h", "ConnectTimeout 1m", "connecttimeout", "60"),
     ("h", "ConnectTimeout none", "connecttimeout", "none"),
+    ("h", "ConnectTimeout 0", "connecttimeout", "0"),
     ("h", "SendEnv LANG LC_*\nSendEnv A\nSendEnv -LC_*", "sendenv", "LANG|A"),
     ("h", "SetEnv A=1 B=\"2 3\" A=4\nSetEnv C=1", "setenv", "A=1|B=2 3"),
     (
