@@ -16,6 +16,9 @@ pub(crate) const VERSION: &str = concat!("longhaul_", env!("CARGO_PKG_VERSION"))
 
 const OPERANDS: &str = "destination [command [argument ...]]";
 
+/// A file may ask for shared connections all the same: one that is not does the same work.
+const NOT_SHARED: &str = "connections are not shared, so there is none to control";
+
 #[rustfmt::skip] // a table
 const FLAGS: &[Flag] = &[
     Flag::plain('4', Fixed("AddressFamily", "inet"), "use IPv4 only"),
@@ -40,11 +43,11 @@ const FLAGS: &[Flag] = &[
     Flag::plain('k', Nothing, ""),
     Flag::with('L', "address", Keyword("LocalForward"), ""),
     Flag::with('l', "login_name", Keyword("User"), "name to log in as"),
-    Flag::plain('M', Fixed("ControlMaster", "yes"), ""),
+    Flag::plain('M', Refuse(NOT_SHARED), ""),
     Flag::with('m', "mac_spec", Keyword("MACs"), "message authentication codes, in order of preference"),
     Flag::plain('N', Fixed("SessionType", "none"), ""),
     Flag::plain('n', Fixed("StdinNull", "yes"), "read nothing from standard input"),
-    Flag::with('O', "ctl_cmd", Refuse("connections are not shared, so there is none to control"), ""),
+    Flag::with('O', "ctl_cmd", Refuse(NOT_SHARED), ""),
     Flag::with('o', "option", Own, "a setting as in ssh_config(5): -o Keyword=value"),
     Flag::with('P', "tag", Keyword("Tag"), ""),
     Flag::with('p', "port", Keyword("Port"), "port of the server"),
@@ -496,13 +499,15 @@ mod tests {
             "-L 1:a:2 host",
             "-R 1:a:2 host",
             "-D 1 host",
-            "-M host",
             "-w 0 host",
             "-I lib host",
             "-B eth0 host",
         ] {
             let error = load(line).unwrap_err().to_string();
             assert!(error.contains("not supported yet"), "{line}: {error}");
+        }
+        for line in ["-M host", "-O check host"] {
+            assert!(refused(line).contains("not supported yet: connections are not shared"));
         }
         for line in ["-C host", "-X host", "-A host"] {
             let notices = load(line).unwrap().notices;

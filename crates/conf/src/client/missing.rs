@@ -40,7 +40,7 @@ pub(super) static MISSING: &[Missing] = &[
     row("ClearAllForwardings", Clears, NO_FORWARD),
     row("Compression", WARN_UNLESS_NO, "data is sent as it is"),
     row("CompressionLevel", PassOver, OLD),
-    row("ControlMaster", OFF, "connections are not shared"),
+    row("ControlMaster", PassOver, "connections are not shared; each is its own"),
     row("ControlPath", PassOver, "connections are not shared; each is its own"),
     row("ControlPersist", PassOver, "it matters with ControlMaster only"),
     row("DSAAuthentication", PassOver, OLD),

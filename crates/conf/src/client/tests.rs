@@ -118,6 +118,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("h", "Match final\nHostName other", "hostname", "h"),
     ("h", "HostName a%%b.%h\nMatch final", "hostname", "a%b.h"),
     ("h", "IdentityFile a\nIdentityFile b\nMatch final\nIdentityFile c", "identityfile", "a|b|c"),
+    ("h", "ControlMaster auto\nControlPath ~/.ssh/%C\nControlPersist 60s", "port", "22"),
     ("h", "ForwardX11 no\nControlMaster no\nGSSAPIAuthentication yes", "port", "22"),
 ];
 
@@ -158,7 +159,6 @@ fn errors_name_file_line_and_what_is_wrong() {
         ("ProxyJump H", "ProxyJump: H is reached through itself"),
         ("HostName gate\nUser a\nProxyJump a@gate:22", "ProxyJump: gate is reached through itself"),
         ("LocalForward 1 a:2", "line 1: LocalForward is not supported yet"),
-        ("ControlMaster auto", "line 1: ControlMaster is not supported yet"),
         ("CheckHostIP yes", "line 1: CheckHostIP is not supported yet"),
         ("RevokedHostKeys /x", "line 1: RevokedHostKeys is not supported yet"),
         (
