@@ -2,18 +2,16 @@
 //! own, and its exit status is ours.
 
 use crate::clear::{self, Wish};
+use crate::input::Input;
 use crate::report::Replies;
-use crate::run::FAILED;
 use anyhow::{Context, Error, Result, anyhow};
-use engine::{Fd, Flow, Port, Program, Session, Sink, Source, SourceEnd, Stream};
+use engine::{Fd, Flow, Port, Program, Sink, Source, Stream};
 use login::Log;
 use proto::Event;
 use proto::channel::{LocalId, Request};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How the remote command ended.
 #[derive(Debug)]
@@ -103,7 +101,7 @@ impl<'a> Command<'a> {
             hears_end_of_write,
             outcome: Outcome::Unknown,
             output_ended: false,
-            input: Input::default(),
+            input: Input::new(log),
             replies,
         })
     }
@@ -125,7 +123,7 @@ impl<'a> Command<'a> {
         port.attach(id, Stream::Stderr, Sink::fd(stderr));
         let input = self.input.clone();
         port.session().start_source(id, Source::Fd(stdin), None, move |session, end| {
-            input.ended(session, id, &end);
+            input.ended(session, id, end);
         })
     }
 
@@ -150,34 +148,6 @@ impl Job for Command<'_> {
 
     fn outcome(self) -> (Outcome, bool) {
         (self.input.judge(self.outcome), self.output_ended)
-    }
-}
-
-/// What became of our standard input, for both threads that want to know.
-#[derive(Clone, Default)]
-pub(crate) struct Input {
-    failed: Arc<AtomicBool>,
-}
-
-impl Input {
-    /// On the source's thread: the other end sees the end of our input, which may not be all of it.
-    pub(crate) fn ended(&self, session: &Session, id: LocalId, end: &SourceEnd) {
-        if let SourceEnd::Failed(why) = end {
-            eprintln!("lhssh: read from standard input: {why}");
-            self.failed.store(true, Ordering::SeqCst);
-        }
-        // The connection may be over already; the receiving thread says why.
-        let _ = session.call(|connection, out| connection.eof(id, out));
-    }
-
-    /// Success that was made of a part of the input is none. The reason was told.
-    pub(crate) fn judge(&self, outcome: Outcome) -> Outcome {
-        match outcome {
-            Outcome::Exited(0) if self.failed.load(Ordering::SeqCst) => {
-                Outcome::Exited(FAILED.into())
-            }
-            outcome => outcome,
-        }
     }
 }
 

@@ -2,11 +2,13 @@
 //! section 7.2). The end of either direction is passed on, and the channel closes after both, as
 //! with ssh(1).
 
-use crate::command::{Input, Job, Outcome, Streams};
+use crate::command::{Job, Outcome, Streams};
+use crate::input::Input;
 use crate::report::Replies;
 use anyhow::{Context, Error, Result, anyhow};
 use conf::{Client, Endpoint};
-use engine::{Flow, Port, Program, Sink, Source, SourceEnd, Stream};
+use engine::{Flow, Port, Program, Sink, Source, Stream};
+use login::Log;
 use proto::Event;
 use proto::channel::{LocalId, OpenReason};
 use std::fs::File;
@@ -51,7 +53,12 @@ impl Halves {
 }
 
 impl<'a> Forward<'a> {
-    pub(crate) fn new(to: &'a Endpoint, conf: &'a Client, replies: Replies) -> Result<Self> {
+    pub(crate) fn new(
+        to: &'a Endpoint,
+        conf: &'a Client,
+        log: &Log,
+        replies: Replies,
+    ) -> Result<Self> {
         let streams = Streams::open(conf.stdin_null).context("standard streams")?;
         let ends_by_exit = streams.stdout.is_socket();
         // The sink has the last hold on it then: its reader sees the end of the data.
@@ -65,7 +72,7 @@ impl<'a> Forward<'a> {
             outcome: Outcome::Unknown,
             closed: false,
             halves: Arc::default(),
-            input: Input::default(),
+            input: Input::new(log),
             replies,
         })
     }
@@ -81,7 +88,7 @@ impl<'a> Forward<'a> {
         port.attach(id, Stream::Stderr, Sink::discard());
         let (input, halves) = (self.input.clone(), Arc::clone(&self.halves));
         port.session().start_source(id, Source::Fd(stdin), None, move |session, end| {
-            input.ended(session, id, &unless_left(end));
+            input.ended(session, id, end);
             if Halves::end(&halves.input, &halves.output) {
                 // The connection may be over already; the receiving thread says why.
                 let _ = session.call(|connection, out| connection.close(id, out));
@@ -121,15 +128,6 @@ fn refused(via: &str, to: &Endpoint, reason: u32, text: &str) -> Error {
     let policy = if reason == PROHIBITED { "administratively prohibited: " } else { "" };
     let text = login::escaped(text);
     anyhow!("{via} does not connect to {host} port {port}: {policy}{text}")
-}
-
-/// Input from a socket whose other end was closed while it had data for it is over, not broken: so
-/// a client leaves that we are the proxy of.
-fn unless_left(end: SourceEnd) -> SourceEnd {
-    match end {
-        SourceEnd::Failed(why) if why.kind() == io::ErrorKind::ConnectionReset => SourceEnd::Eof,
-        end => end,
-    }
 }
 
 impl Program for Forward<'_> {

@@ -6,9 +6,11 @@
 //! clear     the NONE cipher, for who asks for it
 //! command   what happens on the session's channel
 //! forward   the same for a connection that the server makes
+//! input     what the end of standard input means for both
 //! report    the connection's figures for the user
 //! explain   measures a path and says what limits it
 //! metrics   the same for files, both ends', as it goes on
+//! print     answers and refusals where there is no log
 //! ```
 
 mod args;
@@ -16,7 +18,9 @@ mod clear;
 mod command;
 mod explain;
 mod forward;
+mod input;
 mod metrics;
+mod print;
 mod report;
 mod run;
 
@@ -26,24 +30,21 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     sys::hear_of_children();
-    match invoke() {
-        Ok(code) => code,
-        Err(refused) => {
-            eprint!("{}", args::report(&refused));
-            ExitCode::from(run::FAILED)
-        }
-    }
+    invoke().unwrap_or_else(|refused| print::refusal(&args::report(&refused)))
 }
 
 fn invoke() -> Result<ExitCode, Refused> {
     let supported = login::supported();
-    match args::parse(std::env::args_os().skip(1))? {
-        Invocation::Version => eprintln!("{}", args::VERSION),
-        Invocation::Help(text) => print!("{text}"),
-        Invocation::Query(query) => {
-            query.answer(&supported).iter().for_each(|name| println!("{name}"));
+    Ok(match args::parse(std::env::args_os().skip(1))? {
+        Invocation::Version => {
+            print::note(&format!("{}\n", args::VERSION));
+            ExitCode::SUCCESS
         }
-        Invocation::Connect(args) => return Ok(run::run(&args, &supported)),
-    }
-    Ok(ExitCode::SUCCESS)
+        Invocation::Help(text) => print::answer(&text),
+        Invocation::Query(query) => {
+            let names = query.answer(&supported).into_iter();
+            print::answer(&names.map(|name| format!("{name}\n")).collect::<String>())
+        }
+        Invocation::Connect(args) => run::run(&args, &supported),
+    })
 }

@@ -6,12 +6,14 @@ use crate::command::{Command, Job, Outcome};
 use crate::explain;
 use crate::forward::Forward;
 use crate::metrics::Metrics;
+use crate::print;
 use crate::report::{self, Answer, Replies};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use conf::{Client, Level, LogLevel, Supported};
 use login::{Log, LoggedIn, Started};
 use proto::channel::Request;
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
@@ -22,13 +24,12 @@ pub(crate) const FAILED: u8 = 255;
 /// Runs the command line; every failure is one line on standard error.
 pub(crate) fn run(args: &Args, supported: &Supported) -> ExitCode {
     let (conf, log) = match configure(args, supported) {
-        Ok(Some(ready)) => ready,
-        Ok(None) => return ExitCode::SUCCESS,
+        Ok(ControlFlow::Continue(ready)) => ready,
+        Ok(ControlFlow::Break(dump)) => return print::answer(&dump),
         Err(error) => {
-            eprintln!("lhssh: {error:#}");
             let hint = error.downcast_ref::<conf::Error>().and_then(conf::Error::hint);
-            hint.iter().for_each(|hint| eprintln!("hint: {hint}"));
-            return ExitCode::from(FAILED);
+            let hint = hint.map_or(String::new(), |hint| format!("hint: {hint}\n"));
+            return print::refusal(&format!("lhssh: {error:#}\n{hint}"));
         }
     };
     let done = match args.explain {
@@ -48,14 +49,13 @@ pub(crate) fn run(args: &Args, supported: &Supported) -> ExitCode {
     }
 }
 
-/// The configuration and the log; `None` when printing it was all that was asked for.
-fn configure(args: &Args, supported: &Supported) -> Result<Option<(Client, Log)>> {
+/// The configuration and the log; or what `-G` prints, if that was asked for.
+fn configure(args: &Args, supported: &Supported) -> Result<ControlFlow<String, (Client, Log)>> {
     let local = login::local_user().context("user database")?;
     let loaded = conf::client::load(&args.host, &args.settings, &args.files, supported, &local)?;
     let conf = loaded.config;
     if args.print_config {
-        print!("{}", conf.dump());
-        return Ok(None);
+        return Ok(ControlFlow::Break(conf.dump()));
     }
     let log = Log::new("lhssh", conf.log_level, args.log_file.as_deref())
         .with_context(|| format!("{:?}", args.log_file.as_deref().unwrap_or("-E".as_ref())))?;
@@ -65,7 +65,7 @@ fn configure(args: &Args, supported: &Supported) -> Result<Option<(Client, Log)>
             Level::Warning => log.info(format_args!("lhssh: warning: {}", notice.text)),
         }
     }
-    Ok(Some((conf, log)))
+    Ok(ControlFlow::Continue((conf, log)))
 }
 
 fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
@@ -85,7 +85,7 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
     match &args.forward {
         Some(to) => {
             clear::wish(conf, Purpose::Forward, log);
-            let forward = Forward::new(to, conf, replies)?;
+            let forward = Forward::new(to, conf, log, replies)?;
             let begun = logged_in.start(conf, forward)?;
             begun.session.open_direct_tcpip(begun.rule, &to.host, to.port)?;
             beside.serve(begun)

@@ -6,22 +6,24 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 pub use wire::text::visible as escaped;
 
-/// Where messages go and which.
+/// Where messages go and which. Clones are the same log.
+#[derive(Clone)]
 pub struct Log {
     name: &'static str,
     level: LogLevel,
-    file: Option<Mutex<File>>,
+    file: Option<Arc<Mutex<File>>>,
 }
 
 impl Log {
     /// Messages of `name` at `level` or more important, to standard error or appended to `file`.
     pub fn new(name: &'static str, level: LogLevel, file: Option<&Path>) -> io::Result<Self> {
-        let open = |path| OpenOptions::new().append(true).create(true).open(path).map(Mutex::new);
-        Ok(Self { name, level, file: file.map(open).transpose()? })
+        let open = |path| OpenOptions::new().append(true).create(true).open(path);
+        let file = file.map(open).transpose()?.map(|file| Arc::new(Mutex::new(file)));
+        Ok(Self { name, level, file })
     }
 
     /// `-v`: level 1 to 3.

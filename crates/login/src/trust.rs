@@ -16,7 +16,7 @@ pub(crate) struct Trust {
     batch: bool,
     hash: bool,
     note_in: Option<PathBuf>,
-    quiet: bool,
+    log: Log,
 }
 
 impl Trust {
@@ -42,7 +42,7 @@ impl Trust {
             batch: conf.batch_mode,
             hash: conf.hash_known_hosts,
             note_in: user.into_iter().next(),
-            quiet: log.level() < conf::LogLevel::Info,
+            log: log.clone(),
         })
     }
 
@@ -119,14 +119,16 @@ impl Trust {
         let Some(path) = self.note_in.as_deref().filter(|p| *p != Path::new("/dev/null")) else {
             return Ok(());
         };
-        let kind = key.key_type();
         match known_hosts::append(path, &self.host, key, self.hash) {
-            Ok(()) if self.quiet => {}
-            Ok(()) => eprintln!(
-                "Warning: Permanently added '{}' ({kind}) to the list of known hosts.",
-                self.host.name()
-            ),
-            Err(e) => eprintln!("Failed to add the host to {}: {e}", path.display()),
+            Ok(()) => self.log.info(format_args!(
+                "Warning: Permanently added '{}' ({}) to the list of known hosts.",
+                self.host.name(),
+                key.key_type()
+            )),
+            Err(why) => {
+                let path = path.display();
+                self.log.info(format_args!("Failed to add the host to {path}: {why}"));
+            }
         }
         Ok(())
     }
