@@ -94,7 +94,7 @@ fn attempt(path: &Path<'_>, found: &Found, port: u16) -> Result<Connected, Error
     let host = &conf.host_name;
     let open = |at: &SocketAddr| {
         log.debug(1, format_args!("connecting to {host} [{}] port {port}", at.ip()));
-        socket::open(conf, at)
+        socket::open(conf, at).inspect_err(|why| log.debug(1, format_args!("{}: {why}", at.ip())))
     };
     let failed = |at: &SocketAddr, why| {
         log.debug(1, format_args!("connect to {at}: {why}"));

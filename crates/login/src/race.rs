@@ -25,7 +25,8 @@ pub(crate) struct Waits {
 type Attempt = (SocketAddr, Socket);
 
 /// Connects to the first of `addresses` that answers. `open` makes a socket that does not wait,
-/// `failed` is told of each failure; when all attempts failed, the last one's error is returned.
+/// `failed` is told of each attempt that fails; when all did, the last one's error is returned, and
+/// one of `open` only if no address could be tried.
 pub(crate) fn run(
     addresses: &[SocketAddr],
     waits: Waits,
@@ -60,7 +61,7 @@ struct Race<'a, O, F> {
     due: bool,
     /// ... or will then.
     next: Option<Instant>,
-    /// The last failure.
+    /// Why the last attempt failed, or why no address could be tried.
     last: Option<Error>,
 }
 
@@ -74,7 +75,8 @@ where
             && let Some(at) = self.waiting.next()
         {
             match (self.open)(at) {
-                Err(error) => self.last = Some(error),
+                // Where another family's address was at least tried, its failure says more.
+                Err(error) => _ = self.last.get_or_insert(error),
                 Ok(socket) => match socket.connect(&(*at).into()) {
                     Err(why) if !is_under_way(&why) => self.last = Some((self.failed)(at, why)),
                     _ => self.started((*at, socket)),
@@ -218,6 +220,28 @@ mod tests {
         let (won, failed) = race(&[refused, at], waits(Some(2 * AGES), AGES));
         assert_eq!(won.unwrap(), at);
         assert_eq!(failed, [refused]);
+    }
+
+    /// This host may have no sockets of a family, or BindAddress be of the other one.
+    #[test]
+    fn an_address_without_a_socket_does_not_hide_why_others_failed() {
+        let (without, refused) = (SocketAddr::from(([127, 0, 0, 2], 1)), refused());
+        let open = |at: &SocketAddr| {
+            if *at != without {
+                return socket(at);
+            }
+            let why = io::ErrorKind::Unsupported.into();
+            Err(Error::Option { option: "socket", why })
+        };
+        for addresses in [[without, refused], [refused, without]] {
+            let lost = run(&addresses, waits(DELAY, AGES), open, error).unwrap_err();
+            assert!(
+                matches!(lost, Error::Connect { port, .. } if port == refused.port()),
+                "{lost}"
+            );
+        }
+        let lost = run(&[without], waits(DELAY, AGES), open, error).unwrap_err();
+        assert!(matches!(lost, Error::Option { .. }), "{lost}");
     }
 
     /// The first attempt goes on while others run.
