@@ -74,19 +74,57 @@ pub(crate) fn lines(session: &Session, began: Instant) -> Vec<String> {
     [format!("transfer: {}", record.line())].into_iter().chain(limit).collect()
 }
 
-/// Tells the figures whenever a signal asks, on a thread of its own, until the handle is closed.
+/// A thread that listens to signals; it ends when this is dropped, so that a scope that unwinds does
+/// not wait for it.
+pub(crate) struct Watch(Handle);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Tells the figures whenever a signal asks, on a thread of its own.
 pub(crate) fn on_signal<'scope>(
     scope: &'scope Scope<'scope, '_>,
     session: &'scope Session,
     log: &'scope Log,
     began: Instant,
-) -> io::Result<Handle> {
+) -> io::Result<Watch> {
+    watch(scope, move || {
+        lines(session, began).iter().for_each(|line| log.info(format_args!("lhssh: {line}")));
+    })
+}
+
+fn watch<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    tell: impl Fn() + Send + 'scope,
+) -> io::Result<Watch> {
     let mut signals = Signals::new(ASKING)?;
-    let handle = signals.handle();
-    std::thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, move || {
-        for _ in &mut signals {
-            lines(session, began).iter().for_each(|line| log.info(format_args!("lhssh: {line}")));
-        }
-    })?;
-    Ok(handle)
+    let watch = Watch(signals.handle());
+    let listen = move || signals.forever().for_each(|_| tell());
+    std::thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, listen)?;
+    Ok(watch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    #[test]
+    fn a_panic_beside_the_watch_ends_it() {
+        let (told, heard) = channel();
+        std::thread::spawn(move || {
+            let unwound = std::panic::catch_unwind(|| {
+                std::thread::scope(|scope| {
+                    let _watch = watch(scope, || ()).unwrap();
+                    panic!("beside the watch");
+                })
+            });
+            told.send(unwound.is_err())
+        });
+        assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Ok(true));
+    }
 }

@@ -135,14 +135,13 @@ impl Beside<'_> {
         let Self { conf, log, started, metrics, figures } = self;
         let Started { session, rx, rule: _, proxy: _proxy } = begun;
         let (job, totals, end) = std::thread::scope(|scope| -> Result<_> {
-            let signals = report::on_signal(scope, &session, log, started).context("signals")?;
+            let _watch = report::on_signal(scope, &session, log, started).context("signals")?;
             if let Some(metrics) = metrics {
                 let session = &session;
                 scope.spawn(move || metrics.run(session, &figures, log));
             }
             let (mut job, totals, end) = rx.run();
             job.hears_no_more();
-            signals.close();
             Ok((job, totals, end))
         })?;
         let sent = session.sent();
