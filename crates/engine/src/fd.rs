@@ -84,11 +84,10 @@ impl Fd {
         }
     }
 
-    /// Asks for a pipe of `bytes`; the kernel may refuse, which costs only speed. 1 MiB is what
-    /// an ordinary user may have (fs.pipe-max-size).
+    /// [`enlarge_pipe`], if this is one.
     pub fn enlarge_pipe(&self, bytes: usize) {
         if self.kind == Kind::Pipe {
-            let _ = rustix::pipe::fcntl_setpipe_size(&self.fd, bytes);
+            enlarge_pipe(&self.fd, bytes);
         }
     }
 
@@ -296,6 +295,14 @@ impl Fd {
     }
 }
 
+/// Asks for a pipe of at least `bytes`; the kernel may refuse, which costs only speed. 1 MiB is what
+/// an ordinary user may have (fs.pipe-max-size). One that is larger already stays as it is.
+pub fn enlarge_pipe(pipe: impl AsFd, bytes: usize) {
+    if rustix::pipe::fcntl_getpipe_size(&pipe).is_ok_and(|has| has < bytes) {
+        let _ = rustix::pipe::fcntl_setpipe_size(&pipe, bytes);
+    }
+}
+
 fn shorter() -> io::Error {
     let what = "the input became shorter while it was sent";
     io::Error::new(io::ErrorKind::UnexpectedEof, what)
@@ -434,6 +441,18 @@ mod tests {
         assert_eq!(from.passable(), 4);
         assert_eq!(passed(&from, 4), b"some");
         assert_eq!(fd(File::open("/dev/zero").unwrap()).passable(), 0);
+    }
+
+    #[test]
+    fn a_pipe_becomes_larger_and_never_smaller() {
+        let (read, _write) = std::io::pipe().unwrap();
+        let size = || rustix::pipe::fcntl_getpipe_size(&read).unwrap();
+        rustix::pipe::fcntl_setpipe_size(&read, 1).unwrap();
+        let least = size();
+        enlarge_pipe(&read, 2 * least);
+        assert_eq!(size(), 2 * least);
+        enlarge_pipe(&read, least);
+        assert_eq!(size(), 2 * least);
     }
 
     /// Its packet has said how much it holds: nothing else may take that place.

@@ -1,9 +1,9 @@
 //! Child: an SFTP server that is a program on this host, over pipes. Two threads, one per pipe.
 
 use crate::Error;
+use engine::fd::enlarge_pipe;
 use sftp::client::{self, Client, Event, Incoming, Outgoing};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::Sender;
 
@@ -25,8 +25,8 @@ pub fn child(mut command: Command, events: Sender<Event>) -> Result<Client, Erro
     let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(failed(&command, io::ErrorKind::BrokenPipe.into()));
     };
-    enlarge(&stdin);
-    enlarge(&stdout);
+    enlarge_pipe(&stdin, PIPE);
+    enlarge_pipe(&stdout, PIPE);
     let (client, outgoing, incoming) = client::pair(events);
     let ender = client.ender();
     let started = spawn("to child", move || send(outgoing, stdin))
@@ -40,11 +40,6 @@ pub fn child(mut command: Command, events: Sender<Event>) -> Result<Client, Erro
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
-}
-
-/// The kernel may refuse, which costs only speed.
-fn enlarge(pipe: impl AsFd) {
-    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }
 
 fn send(mut outgoing: Outgoing, mut stdin: ChildStdin) {

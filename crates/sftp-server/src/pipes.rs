@@ -15,13 +15,20 @@ const PIPE: usize = 1 << 20;
 
 /// Reads standard input to its end on a thread of its own.
 pub(crate) fn start_input(mut input: Input) -> io::Result<()> {
-    let _ = rustix::pipe::fcntl_setpipe_size(stdin(), PIPE);
+    enlarge(stdin());
     let receive = move || {
         // A client that breaks the protocol ends the session from inside.
         let _ = receive(&mut input);
         input.end();
     };
     std::thread::Builder::new().name("input".to_owned()).spawn(receive).map(drop)
+}
+
+/// The kernel may refuse, which costs only speed. Whoever made a larger pipe keeps it.
+fn enlarge(pipe: BorrowedFd<'_>) {
+    if rustix::pipe::fcntl_getpipe_size(pipe).is_ok_and(|has| has < PIPE) {
+        let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
+    }
 }
 
 fn receive(input: &mut Input) -> io::Result<()> {
@@ -44,7 +51,7 @@ fn receive(input: &mut Input) -> io::Result<()> {
 
 /// Writes until the session ends or nobody reads.
 pub(crate) fn send(mut output: Output) {
-    let _ = rustix::pipe::fcntl_setpipe_size(stdout(), PIPE);
+    enlarge(stdout());
     let mut buffer = vec![0; BUFFER];
     while output.wait() {
         let filled = output.fill(&mut [IoSliceMut::new(&mut buffer)]);
