@@ -1,10 +1,10 @@
 //! The command line of lhssh, that of ssh(1): which host, which command, which settings.
 //! Letters are rows of a table; most of them only stand for a keyword of ssh_config(5).
 
+use crate::query::Query;
 use conf::flags::Action::{Fixed, Keyword, Nothing, Own, Refuse};
 use conf::flags::{self, Flag, Given, Refused, text};
-use conf::{Destination, Endpoint, Setting, Supported, client::Files};
-use crypt::cipher::Cipher;
+use conf::{Destination, Endpoint, Setting, client::Files};
 use lexopt::{Arg, Parser};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -270,8 +270,8 @@ impl Line {
     }
 }
 
-/// Options are text; only the command may be any bytes.
-/// A command as ssh sends it: its arguments with a blank between them.
+/// A command as ssh sends it: its arguments with a blank between them. Options are text; only the
+/// command may be any bytes.
 fn joined(first: OsString, rest: impl Iterator<Item = OsString>) -> Vec<u8> {
     let mut command = first.into_vec();
     for arg in rest {
@@ -281,82 +281,10 @@ fn joined(first: OsString, rest: impl Iterator<Item = OsString>) -> Vec<u8> {
     command
 }
 
-/// What `-Q` can list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Query {
-    Cipher,
-    CipherAuth,
-    Mac,
-    Kex,
-    Key,
-    Sig,
-    Protocol,
-    Compression,
-    Empty,
-    Help,
-}
-
-impl Query {
-    /// Names of ssh(1), keywords that take such a list among them.
-    const NAMES: &[(&str, Self)] = &[
-        ("cipher", Self::Cipher),
-        ("cipher-auth", Self::CipherAuth),
-        ("compression", Self::Compression),
-        ("help", Self::Help),
-        ("kex", Self::Kex),
-        ("key", Self::Key),
-        ("key-cert", Self::Empty),
-        ("key-plain", Self::Key),
-        ("key-sig", Self::Sig),
-        ("mac", Self::Mac),
-        ("protocol-version", Self::Protocol),
-        ("sig", Self::Sig),
-        ("Ciphers", Self::Cipher),
-        ("MACs", Self::Mac),
-        ("KexAlgorithms", Self::Kex),
-        ("HostKeyAlgorithms", Self::Sig),
-        ("PubkeyAcceptedAlgorithms", Self::Sig),
-    ];
-
-    fn parse(text: &str) -> Result<Self, Refused> {
-        let found = Self::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
-        let unknown = || Refused::Usage(format!("unsupported query '{text}' (-Q help lists them)"));
-        found.map(|&(_, query)| query).ok_or_else(unknown)
-    }
-
-    /// The answer, one name per item.
-    pub(crate) fn answer(self, supported: &Supported) -> Vec<&'static str> {
-        let is_aead = |name: &&str| Cipher::from_name(name).is_some_and(Cipher::is_aead);
-        match self {
-            Self::Cipher => supported.ciphers.clone(),
-            Self::CipherAuth => supported.ciphers.iter().copied().filter(is_aead).collect(),
-            Self::Mac => supported.macs.clone(),
-            Self::Kex => supported.kex.clone(),
-            Self::Sig => supported.signatures.clone(),
-            Self::Key => key_types(&supported.signatures),
-            Self::Protocol => vec!["2"],
-            Self::Compression => vec!["none"],
-            Self::Empty => Vec::new(),
-            Self::Help => Self::NAMES.iter().map(|(name, _)| *name).take(12).collect(),
-        }
-    }
-}
-
-/// Key types of signature algorithms: that of both RSA ones is `ssh-rsa` (RFC 8332 section 3).
-fn key_types(signatures: &[&'static str]) -> Vec<&'static str> {
-    let mut types: Vec<&str> = Vec::new();
-    for name in signatures {
-        let key_type = if name.starts_with("rsa-sha2-") { "ssh-rsa" } else { name };
-        if !types.contains(&key_type) {
-            types.push(key_type);
-        }
-    }
-    types
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use conf::Supported;
 
     fn read(line: &str) -> Result<Invocation, Refused> {
         parse(line.split_whitespace().map(OsString::from))
@@ -516,17 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_list_names() {
-        let supported = Supported {
-            ciphers: vec!["aes128-gcm@openssh.com", "aes128-ctr"],
-            signatures: vec!["ssh-ed25519", "rsa-sha2-512", "rsa-sha2-256"],
-            ..Supported::default()
-        };
-        let ask = |name| Query::parse(name).unwrap().answer(&supported);
-        assert_eq!(ask("cipher-auth"), ["aes128-gcm@openssh.com"]);
-        assert_eq!(ask("key"), ["ssh-ed25519", "ssh-rsa"]);
-        assert_eq!(ask("ciphers").len(), 2);
-        assert!(ask("help").contains(&"kex"));
+    fn questions_about_the_program_need_no_host() {
         assert!(matches!(read("-V"), Ok(Invocation::Version)));
         assert!(matches!(read("-Q mac"), Ok(Invocation::Query(Query::Mac))));
     }

@@ -39,15 +39,25 @@ pub(crate) trait Job: Program {
 /// Pipes as large as an ordinary user may have them: a 64 KiB pipe halves the rate.
 const PIPE: usize = 1 << 20;
 
+/// What is to be run, and how.
+pub(crate) struct Task {
+    /// Command, shell or subsystem.
+    pub(crate) request: Request,
+    /// Its environment.
+    pub(crate) variables: Vec<Request>,
+    /// Nothing is read from standard input.
+    pub(crate) stdin_null: bool,
+    /// The peer knows `eow@openssh.com`.
+    pub(crate) hears_end_of_write: bool,
+    /// Its data in clear text.
+    pub(crate) clear: Option<Wish>,
+}
+
 /// What happens on the channel.
 pub(crate) struct Command<'a> {
+    task: Task,
     log: &'a Log,
-    request: Request,
-    variables: Vec<Request>,
-    clear: Option<Wish>,
     streams: Option<Streams>,
-    /// The peer knows `eow@openssh.com`.
-    hears_end_of_write: bool,
     outcome: Outcome,
     /// The server said that no more output follows.
     output_ended: bool,
@@ -82,23 +92,12 @@ impl Streams {
 }
 
 impl<'a> Command<'a> {
-    pub(crate) fn new(
-        log: &'a Log,
-        request: Request,
-        variables: Vec<Request>,
-        stdin_null: bool,
-        hears_end_of_write: bool,
-        clear: Option<Wish>,
-        replies: Replies,
-    ) -> Result<Self> {
-        let streams = Streams::open(stdin_null).context("standard streams")?;
+    pub(crate) fn new(task: Task, log: &'a Log, replies: Replies) -> Result<Self> {
+        let streams = Streams::open(task.stdin_null).context("standard streams")?;
         Ok(Self {
+            task,
             log,
-            request,
-            variables,
-            clear,
             streams: Some(streams),
-            hears_end_of_write,
             outcome: Outcome::Unknown,
             output_ended: false,
             input: Input::new(log),
@@ -109,12 +108,12 @@ impl<'a> Command<'a> {
     /// Requests and the first data leave together: the peer's answer is not waited for.
     fn start(&mut self, port: &mut Port<'_>, id: LocalId) -> Result<(), engine::Error> {
         port.call(|connection, out| {
-            for variable in &self.variables {
+            for variable in &self.task.variables {
                 connection.request(id, variable, false, out)?;
             }
-            connection.request(id, &self.request, true, out)
+            connection.request(id, &self.task.request, true, out)
         })?;
-        if let Some(wish) = self.clear {
+        if let Some(wish) = self.task.clear {
             // What was said so far, command and environment, leaves encrypted.
             clear::ask(wish, port, self.log)?;
         }
@@ -161,7 +160,7 @@ impl Program for Command<'_> {
                 return Ok(Flow::Finish);
             }
             Event::Reply { id, ok: false } => {
-                let name = self.request.name();
+                let name = self.task.request.name();
                 return self.fail(port, id, anyhow!("the server refuses the {name} request"));
             }
             Event::GlobalReply { ref name, ok, ref data } => {
@@ -171,7 +170,7 @@ impl Program for Command<'_> {
                 }
             }
             Event::Uncovered { .. } | Event::StillSealed { .. } => {
-                clear::tell(&event, self.clear, self.log);
+                clear::tell(&event, self.task.clear, self.log);
             }
             Event::ExitStatus { status, .. } => self.outcome = Outcome::Exited(status),
             Event::ExitSignal { name, .. } => {
@@ -202,7 +201,7 @@ impl Program for Command<'_> {
         let quiet = why.kind() == io::ErrorKind::BrokenPipe;
         let done = match stream {
             Stream::Stderr => Ok(Flow::On),
-            Stream::Data if quiet && self.hears_end_of_write => {
+            Stream::Data if quiet && self.task.hears_end_of_write => {
                 let said = port.call(|connection, out| {
                     connection.request(id, &Request::EndOfWrite, false, out)
                 });

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! args      the command line
+//! query     lists of what there is
 //! run       configuration, login, session, exit code
 //! clear     the NONE cipher, for who asks for it
 //! command   what happens on the session's channel
@@ -21,6 +22,7 @@ mod forward;
 mod input;
 mod metrics;
 mod print;
+mod query;
 mod report;
 mod run;
 

@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::clear::{self, Purpose};
-use crate::command::{Command, Job, Outcome};
+use crate::command::{Command, Job, Outcome, Task};
 use crate::explain;
 use crate::forward::Forward;
 use crate::metrics::Metrics;
@@ -91,7 +91,7 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
             beside.serve(begun)
         }
         None => {
-            let command = command(args, conf, log, &logged_in, replies)?;
+            let command = Command::new(task(args, conf, log, &logged_in), log, replies)?;
             let begun = logged_in.start(conf, command)?;
             begun.session.open_session(begun.rule)?;
             beside.serve(begun)
@@ -99,25 +99,16 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
     }
 }
 
-fn command<'a>(
-    args: &Args,
-    conf: &Client,
-    log: &'a Log,
-    logged_in: &LoggedIn,
-    replies: Replies,
-) -> Result<Command<'a>> {
+fn task(args: &Args, conf: &Client, log: &Log, logged_in: &LoggedIn) -> Task {
     let peer = logged_in.authenticated.transport().peer();
-    let hears_end_of_write = peer.is_some_and(|p| p.is_openssh_from(0, 0) || p.is_longhaul());
     let purpose = if args.command.is_some() { Purpose::Command } else { Purpose::Shell };
-    Command::new(
-        log,
-        first_request(args),
-        variables(conf),
-        conf.stdin_null,
-        hears_end_of_write,
-        clear::wish(conf, purpose, log),
-        replies,
-    )
+    Task {
+        request: first_request(args),
+        variables: variables(conf),
+        stdin_null: conf.stdin_null,
+        hears_end_of_write: peer.is_some_and(|p| p.is_openssh_from(0, 0) || p.is_longhaul()),
+        clear: clear::wish(conf, purpose, log),
+    }
 }
 
 /// What goes on beside the one channel: figures for signals and for files.
