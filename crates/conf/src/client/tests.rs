@@ -2,9 +2,11 @@
 //! against `ssh -G` where it is installed.
 
 use super::*;
-use crate::row::Level;
+use crate::line::Setting;
+use crate::row::{Level, Loaded};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 fn supported() -> Supported {
