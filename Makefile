@@ -44,7 +44,7 @@ demo: setup
 
 test: setup
 	$(CARGO) build --profile $(PROFILE) --workspace --bins
-	LONGHAUL_BIN_DIR=target/$(BIN_DIR) scripts/test --profile $(PROFILE)
+	LONGHAUL_BIN_DIR=target/$(BIN_DIR) $(CARGO) xtask test --profile $(PROFILE)
 	$(CARGO) test --profile $(PROFILE) --package engine --features shuttle,none --lib schedules
 	$(CARGO) test $(FUZZ)
 

@@ -1,15 +1,18 @@
-//! `cargo xtask CHECK`: what the compiler and clippy do not check about this repository.
+//! `cargo xtask CHECK`: what the compiler and clippy do not check about this repository; and
+//! `cargo xtask test`, which runs its tests.
 //!
 //! layers       a crate depends only on crates of a lower floor        [`layers`]
 //! invariants   docs/invariants.md names tests that exist              [`invariants`]
 //! lints        house rules on source files                            [`lints`]
 //! all          the three of them
+//! test         every test, two programs at a time; options for cargo may follow    [`tests`]
 //!
 //! Every check prints all its findings, one a line as `file: what`, and fails when there is one.
 
 mod invariants;
 mod layers;
 mod lints;
+mod tests;
 mod tree;
 
 use anyhow::Result;
@@ -31,16 +34,25 @@ const CHECKS: &[(&str, Check)] =
 
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1).unwrap_or_default();
+    if wanted == "test" {
+        let options: Vec<String> = std::env::args().skip(2).collect();
+        return code(tree::root().and_then(|root| tests::run(&root, &options)).unwrap_or_else(
+            |e| {
+                eprintln!("xtask test: {e:#}");
+                false
+            },
+        ));
+    }
     let chosen = || CHECKS.iter().filter(|(name, _)| wanted == *name || wanted == "all");
     if chosen().next().is_none() {
-        eprintln!("usage: cargo xtask layers|invariants|lints|all");
+        eprintln!("usage: cargo xtask layers|invariants|lints|all, or test [CARGO-OPTION...]");
         return ExitCode::from(2);
     }
-    if chosen().fold(true, |all, (name, check)| passes(name, *check) && all) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    code(chosen().fold(true, |all, (name, check)| passes(name, *check) && all))
+}
+
+fn code(passed: bool) -> ExitCode {
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn passes(name: &str, check: Check) -> bool {
