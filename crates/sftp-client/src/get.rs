@@ -254,7 +254,8 @@ pub(crate) fn changed(before: Option<&Attrs>, after: Option<&Attrs>, from: &[u8]
     }
 }
 
-/// Mode, times, and all on disk, as far as asked for.
+/// Mode, times, and all on disk, as far as asked for; and what the file system reports only when
+/// the file is closed.
 pub(crate) fn finish(local: &File, attrs: &Attrs, to: &Place, manner: Manner) -> Result<()> {
     if manner.preserve {
         if let Some(mode) = attrs.mode {
@@ -270,7 +271,7 @@ pub(crate) fn finish(local: &File, attrs: &Attrs, to: &Place, manner: Manner) ->
     if manner.sync {
         local.sync_all().map_err(|error| failed("local sync", to, &error))?;
     }
-    Ok(())
+    sftp::flush(local).map_err(|error| failed("local close", to, &error.into()))
 }
 
 pub(crate) fn failed(what: &str, to: &Place, error: &std::io::Error) -> Failure {

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -352,6 +353,36 @@ fn r5_r6_a_full_disk_is_told_with_file_and_cause_and_fails_the_batch() {
             let told = err.contains("No space left on device") && err.contains("a2");
             assert_eq!(told, batch.contains("full"), "{err}");
         }
+    }
+}
+
+/// What NFS reports only at close(2), by strace: the file did not arrive.
+#[test]
+fn f5_an_error_that_the_local_close_reports_fails_the_get() {
+    let there = Path::new("/usr/bin/strace").exists();
+    assert!(there || std::env::var_os("LONGHAUL_CI").is_none(), "strace is not installed");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().canonicalize().unwrap().join("here");
+    for batch in ["get file here\n", "get -R tree here\n"] {
+        fs::create_dir_all(dir.path().join("tree")).unwrap();
+        fs::write(dir.path().join("file"), "x").unwrap();
+        fs::write(dir.path().join("tree/file"), "x").unwrap();
+        let closed = if batch.contains("tree") { file.join("file") } else { file.clone() };
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-o", "/dev/null", "-P"]).arg(closed);
+        strace.args(["-e", "inject=close:error=EDQUOT", OURS, "-b", "-", "-D", SERVER]);
+        strace.current_dir(dir.path()).stdin(Stdio::piped()).stderr(Stdio::piped());
+        if !there || !stock() {
+            eprintln!("SKIPPED: strace or OpenSSH's sftp-server is not installed");
+            return;
+        }
+        let mut child = strace.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(batch.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{batch}: {told}");
+        assert!(told.contains("local close") && told.contains("Quota exceeded"), "{told}");
+        fs::remove_file(&file).unwrap_or(());
     }
 }
 

@@ -5,7 +5,10 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 pub mod client;
+mod close;
 pub mod codec;
 pub mod longname;
 pub mod server;
 pub mod xattrs;
+
+pub use close::{close, flush};

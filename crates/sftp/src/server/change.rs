@@ -44,7 +44,7 @@ impl Shared {
     pub(super) fn close_handle(&self, handle: &Handle) -> Result<(), Fault> {
         let open = self.handles.remove(handle)?;
         self.log_close("", &open);
-        Ok(())
+        open.flush()
     }
 
     pub(super) fn log_close(&self, how: &str, open: &Open) {

@@ -46,6 +46,15 @@ impl Open {
         }
     }
 
+    /// What closing a file that was opened for writing reports; its descriptor is closed when the
+    /// last request that names it has ended.
+    pub(super) fn flush(&self) -> Result<(), Fault> {
+        match &self.what {
+            What::File(flags) if flags.has(OpenFlags::WRITE) => Ok(crate::flush(&self.fd)?),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn count_read(&self, bytes: u64) {
         self.read.fetch_add(bytes, Ordering::Relaxed);
     }

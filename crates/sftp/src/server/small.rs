@@ -113,6 +113,8 @@ impl Shared {
         let fd = rustix::fs::openat(directory, &part, create, Mode::RUSR | Mode::WUSR)?;
         let outcome = self
             .write_part(&fd, flags, file)
+            // Whatever the file system reports only now, before it replaces anything.
+            .and(crate::close(fd))
             .and_then(|()| put_in_place(directory, &part, name, flags));
         if outcome.is_err() {
             let _ = rustix::fs::unlinkat(directory, &part, AtFlags::empty());
