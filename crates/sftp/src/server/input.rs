@@ -168,11 +168,14 @@ impl Input {
     fn greet(&mut self, body: &[u8]) -> Result<(), Malformed> {
         let hello = Hello::parse_init(body)?;
         self.greeted = true;
-        self.shared.want(Wanted::of(&hello));
+        let permit = self.shared.setup.options.permit;
+        let mut wanted = Wanted::of(&hello);
+        wanted.xattrs &= permit.operation(Operation::GetXattrs);
+        self.shared.want(wanted);
         let version = hello.version;
         self.shared.log(Level::Verbose, format_args!("received client version {version}"));
-        let announced = self.shared.setup.options.permit.announced();
-        let extensions = announced.map(|(name, version)| (name.to_vec(), version.to_vec()));
+        let extensions =
+            permit.announced().map(|(name, version)| (name.to_vec(), version.to_vec()));
         Hello { version: VERSION, extensions: extensions.collect() }
             .encode_version(&mut self.replies);
         Ok(())
@@ -199,7 +202,7 @@ impl Input {
     fn begin_write(&mut self, head: WriteHead, surplus: usize) -> bool {
         let WriteHead { id, handle, offset, len } = head;
         let to = self.shared.handles.get(&handle).and_then(|open| {
-            self.shared.permit(Operation::WRITE)?;
+            self.shared.permit(Operation::Write)?;
             let writes = open.file()?.has(OpenFlags::WRITE);
             if writes { Ok(open) } else { Err(Fault::handle()) }
         });

@@ -9,7 +9,9 @@ use std::os::unix::ffi::OsStringExt;
 pub const USAGE: &str = "\
 usage: lhsftp-server [-ehR] [-d start_directory] [-f log_facility] [-l log_level]
                      [-P denied_requests] [-p allowed_requests] [-u umask]
-       lhsftp-server -Q protocol_feature";
+       lhsftp-server -Q protocol_feature
+-P also denies the extensions that do what it denies: with write, copy-data and put-files.
+-p allows what it names and nothing else.";
 
 /// Facilities of syslog(3), by number.
 const FACILITIES: &[(&str, u8)] = &[
@@ -190,6 +192,6 @@ mod tests {
         let options = options("-p read,future-request");
         assert_eq!(options.strangers, ["future-request"]);
         assert!(options.permit.operation(Operation::named("read").unwrap()));
-        assert!(!options.permit.operation(Operation::WRITE));
+        assert!(!options.permit.operation(Operation::Write));
     }
 }

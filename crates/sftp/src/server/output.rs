@@ -113,7 +113,7 @@ impl Output {
         len: u32,
         areas: &mut Areas<'_, '_>,
     ) -> Result<Read, Fault> {
-        self.shared.permit(Operation::READ)?;
+        self.shared.permit(Operation::Read)?;
         let open = self.shared.handles.get(handle)?;
         if !open.file()?.has(OpenFlags::READ) {
             return Err(Fault::handle());

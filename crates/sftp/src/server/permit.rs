@@ -2,9 +2,45 @@
 
 use crate::codec::{Extended, OpenFlags, Request, name};
 
-/// An operation: its row in the table is at its number.
+/// An operation. Names and order are those of OpenSSH's server, then ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Operation(usize);
+pub(super) enum Operation {
+    Open,
+    Close,
+    Read,
+    Write,
+    Lstat,
+    Fstat,
+    Setstat,
+    Fsetstat,
+    Opendir,
+    Readdir,
+    Remove,
+    Mkdir,
+    Rmdir,
+    Realpath,
+    Stat,
+    Rename,
+    Readlink,
+    Symlink,
+    PosixRename,
+    Statvfs,
+    Fstatvfs,
+    Hardlink,
+    Fsync,
+    Lsetstat,
+    Limits,
+    ExpandPath,
+    CopyData,
+    HomeDirectory,
+    UsersGroupsById,
+    BlockHashes,
+    PutFiles,
+    GetFiles,
+    SparseMap,
+    GetXattrs,
+    SetXattrs,
+}
 
 struct Row {
     /// As after `-p` and `-P`.
@@ -13,10 +49,12 @@ struct Row {
     writes: bool,
     /// Its name and version in VERSION.
     announced: Option<(&'static [u8], &'static [u8])>,
+    /// The operations whose work it does in one request: it is denied with any of them.
+    does: &'static [Operation],
 }
 
 const fn plain(name: &'static str, writes: bool) -> Row {
-    Row { name, writes, announced: None }
+    Row { name, writes, announced: None, does: &[] }
 }
 
 const fn extended(
@@ -24,98 +62,149 @@ const fn extended(
     writes: bool,
     wire: &'static [u8],
     version: &'static [u8],
+    does: &'static [Operation],
 ) -> Row {
-    Row { name, writes, announced: Some((wire, version)) }
+    Row { name, writes, announced: Some((wire, version)), does }
 }
-
-/// Names and order of OpenSSH's server, then ours.
-const TABLE: &[Row] = &[
-    plain("open", false), // Its flags say more.
-    plain("close", false),
-    plain("read", false),
-    plain("write", true),
-    plain("lstat", false),
-    plain("fstat", false),
-    plain("setstat", true),
-    plain("fsetstat", true),
-    plain("opendir", false),
-    plain("readdir", false),
-    plain("remove", true),
-    plain("mkdir", true),
-    plain("rmdir", true),
-    plain("realpath", false),
-    plain("stat", false),
-    plain("rename", true),
-    plain("readlink", false),
-    plain("symlink", true),
-    extended("posix-rename", true, name::POSIX_RENAME, b"1"),
-    extended("statvfs", false, name::STATVFS, b"2"),
-    extended("fstatvfs", false, name::FSTATVFS, b"2"),
-    extended("hardlink", true, name::HARDLINK, b"1"),
-    extended("fsync", true, name::FSYNC, b"1"),
-    extended("lsetstat", true, name::LSETSTAT, b"1"),
-    extended("limits", false, name::LIMITS, b"1"),
-    extended("expand-path", false, name::EXPAND_PATH, b"1"),
-    extended("copy-data", true, name::COPY_DATA, b"1"),
-    extended("home-directory", false, name::HOME_DIRECTORY, b"1"),
-    extended("users-groups-by-id", false, name::USERS_GROUPS, b"1"),
-    extended("block-hashes", false, name::BLOCK_HASHES, b"1"),
-    extended("put-files", true, name::PUT_FILES, b"1"),
-    extended("get-files", false, name::GET_FILES, b"1"),
-    extended("sparse-map", false, name::SPARSE_MAP, b"1"),
-    extended("get-xattrs", false, name::GET_XATTRS, b"1"),
-    extended("set-xattrs", true, name::SET_XATTRS, b"1"),
-];
 
 /// The names of all operations, as `-Q requests` lists them.
 pub fn requests() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().map(|row| row.name)
+    Operation::ALL.into_iter().map(Operation::name)
 }
 
 impl Operation {
-    pub(super) const READ: Self = Self(2);
-    pub(super) const WRITE: Self = Self(3);
+    const ALL: [Self; 35] = {
+        use Operation::*;
+        [
+            Open,
+            Close,
+            Read,
+            Write,
+            Lstat,
+            Fstat,
+            Setstat,
+            Fsetstat,
+            Opendir,
+            Readdir,
+            Remove,
+            Mkdir,
+            Rmdir,
+            Realpath,
+            Stat,
+            Rename,
+            Readlink,
+            Symlink,
+            PosixRename,
+            Statvfs,
+            Fstatvfs,
+            Hardlink,
+            Fsync,
+            Lsetstat,
+            Limits,
+            ExpandPath,
+            CopyData,
+            HomeDirectory,
+            UsersGroupsById,
+            BlockHashes,
+            PutFiles,
+            GetFiles,
+            SparseMap,
+            GetXattrs,
+            SetXattrs,
+        ]
+    };
+
+    const fn row(self) -> Row {
+        use Operation::*;
+        match self {
+            Open => plain("open", false), // Its flags say more.
+            Close => plain("close", false),
+            Read => plain("read", false),
+            Write => plain("write", true),
+            Lstat => plain("lstat", false),
+            Fstat => plain("fstat", false),
+            Setstat => plain("setstat", true),
+            Fsetstat => plain("fsetstat", true),
+            Opendir => plain("opendir", false),
+            Readdir => plain("readdir", false),
+            Remove => plain("remove", true),
+            Mkdir => plain("mkdir", true),
+            Rmdir => plain("rmdir", true),
+            Realpath => plain("realpath", false),
+            Stat => plain("stat", false),
+            Rename => plain("rename", true),
+            Readlink => plain("readlink", false),
+            Symlink => plain("symlink", true),
+            PosixRename => extended("posix-rename", true, name::POSIX_RENAME, b"1", &[]),
+            Statvfs => extended("statvfs", false, name::STATVFS, b"2", &[]),
+            Fstatvfs => extended("fstatvfs", false, name::FSTATVFS, b"2", &[]),
+            Hardlink => extended("hardlink", true, name::HARDLINK, b"1", &[]),
+            Fsync => extended("fsync", true, name::FSYNC, b"1", &[]),
+            Lsetstat => extended("lsetstat", true, name::LSETSTAT, b"1", &[]),
+            Limits => extended("limits", false, name::LIMITS, b"1", &[]),
+            ExpandPath => extended("expand-path", false, name::EXPAND_PATH, b"1", &[]),
+            CopyData => extended("copy-data", true, name::COPY_DATA, b"1", &[Read, Write]),
+            HomeDirectory => extended("home-directory", false, name::HOME_DIRECTORY, b"1", &[]),
+            UsersGroupsById => extended("users-groups-by-id", false, name::USERS_GROUPS, b"1", &[]),
+            BlockHashes => extended("block-hashes", false, name::BLOCK_HASHES, b"1", &[Read]),
+            PutFiles => extended(
+                "put-files",
+                true,
+                name::PUT_FILES,
+                b"1",
+                &[Open, Write, Setstat, Fsetstat, PosixRename],
+            ),
+            GetFiles => extended("get-files", false, name::GET_FILES, b"1", &[Open, Read]),
+            SparseMap => extended("sparse-map", false, name::SPARSE_MAP, b"1", &[]),
+            GetXattrs => extended("get-xattrs", false, name::GET_XATTRS, b"1", &[]),
+            SetXattrs => extended("set-xattrs", true, name::SET_XATTRS, b"1", &[Setstat, Fsetstat]),
+        }
+    }
 
     /// Of a name as after `-p`.
     pub(super) fn named(name: &str) -> Option<Self> {
-        TABLE.iter().position(|row| row.name == name).map(Self)
+        Self::ALL.into_iter().find(|operation| operation.name() == name)
     }
 
     /// Of a request; `None` where it is not known.
     pub(super) fn of(request: &Request) -> Option<Self> {
-        Some(Self(match request {
-            Request::Open { .. } => 0,
-            Request::Close(_) => 1,
-            Request::Read { .. } => 2,
-            Request::Write { .. } => 3,
-            Request::Lstat(_) => 4,
-            Request::Fstat(_) => 5,
-            Request::Setstat(..) => 6,
-            Request::Fsetstat(..) => 7,
-            Request::Opendir(_) => 8,
-            Request::Readdir(_) => 9,
-            Request::Remove(_) => 10,
-            Request::Mkdir(..) => 11,
-            Request::Rmdir(_) => 12,
-            Request::Realpath(_) => 13,
-            Request::Stat(_) => 14,
-            Request::Rename { .. } => 15,
-            Request::Readlink(_) => 16,
-            Request::Symlink { .. } => 17,
+        Some(match request {
+            Request::Open { .. } => Self::Open,
+            Request::Close(_) => Self::Close,
+            Request::Read { .. } => Self::Read,
+            Request::Write { .. } => Self::Write,
+            Request::Lstat(_) => Self::Lstat,
+            Request::Fstat(_) => Self::Fstat,
+            Request::Setstat(..) => Self::Setstat,
+            Request::Fsetstat(..) => Self::Fsetstat,
+            Request::Opendir(_) => Self::Opendir,
+            Request::Readdir(_) => Self::Readdir,
+            Request::Remove(_) => Self::Remove,
+            Request::Mkdir(..) => Self::Mkdir,
+            Request::Rmdir(_) => Self::Rmdir,
+            Request::Realpath(_) => Self::Realpath,
+            Request::Stat(_) => Self::Stat,
+            Request::Rename { .. } => Self::Rename,
+            Request::Readlink(_) => Self::Readlink,
+            Request::Symlink { .. } => Self::Symlink,
             Request::Extended(extended) => {
                 let wire = extended.name();
-                let is = |row: &Row| row.announced.is_some_and(|(name, _)| name == wire);
-                TABLE.iter().position(is)?
+                let is = |known: &Self| known.announced().is_some_and(|(name, _)| name == wire);
+                Self::ALL.into_iter().find(is)?
             }
-        }))
+        })
     }
 
     pub(super) fn name(self) -> &'static str {
-        TABLE.get(self.0).map_or("unknown", |row| row.name)
+        self.row().name
     }
 
     fn writes(self) -> bool {
-        TABLE.get(self.0).is_none_or(|row| row.writes)
+        self.row().writes
+    }
+
+    fn announced(self) -> Option<(&'static [u8], &'static [u8])> {
+        self.row().announced
     }
 }
 
@@ -125,11 +214,11 @@ pub(super) struct Set(u64);
 
 impl Set {
     fn has(self, operation: Operation) -> bool {
-        self.0 & 1 << operation.0 != 0
+        self.0 & 1 << operation as u64 != 0
     }
 
     pub(super) fn add(&mut self, operation: Operation) {
-        self.0 |= 1 << operation.0;
+        self.0 |= 1 << operation as u64;
     }
 }
 
@@ -145,9 +234,11 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// Whether an operation is allowed, whatever its arguments.
+    /// Whether an operation is allowed, whatever its arguments. What does the work of others is
+    /// denied with each of them; `-p` has to name it all the same.
     pub(super) fn operation(self, operation: Operation) -> bool {
-        let denied = self.without.has(operation) || (self.read_only && operation.writes());
+        let denied = |one: &Operation| self.without.has(*one) || (self.read_only && one.writes());
+        let denied = denied(&operation) || operation.row().does.iter().any(denied);
         !denied && self.only.is_none_or(|only| only.has(operation))
     }
 
@@ -158,8 +249,8 @@ impl Permit {
 
     /// What VERSION announces: nothing that would be refused.
     pub(super) fn announced(self) -> impl Iterator<Item = (&'static [u8], &'static [u8])> {
-        let rows = TABLE.iter().enumerate();
-        rows.filter(move |(n, _)| self.operation(Operation(*n))).filter_map(|(_, r)| r.announced)
+        let allowed = Operation::ALL.into_iter().filter(move |one| self.operation(*one));
+        allowed.filter_map(Operation::announced)
     }
 }
 
@@ -236,8 +327,7 @@ mod tests {
     fn the_table_is_in_the_order_of_the_requests() {
         let operations: Vec<_> =
             one_of_each().iter().map(|request| Operation::of(request).unwrap()).collect();
-        assert_eq!(operations, (0..TABLE.len()).map(Operation).collect::<Vec<_>>());
-        assert_eq!(Operation::WRITE.name(), "write");
+        assert_eq!(operations, Operation::ALL);
         for (request, operation) in one_of_each().iter().zip(operations) {
             if let Request::Extended(extended) = request {
                 let name = String::from_utf8_lossy(extended.name()).into_owned();
@@ -272,12 +362,38 @@ mod tests {
             "sparse-map",
             "get-xattrs",
         ];
-        for (n, row) in TABLE.iter().enumerate() {
-            assert_eq!(permit.operation(Operation(n)), reading.contains(&row.name), "{}", row.name);
+        for operation in Operation::ALL {
+            let name = operation.name();
+            assert_eq!(permit.operation(operation), reading.contains(&name), "{name}");
         }
         for flags in 0..128 {
             assert_eq!(permit.open(OpenFlags(flags)), flags == 1, "open flags {flags}");
             assert!(Permit::default().open(OpenFlags(flags)));
+        }
+    }
+
+    #[test]
+    fn f8_what_is_denied_is_denied_in_every_request_that_does_it() {
+        let cases: [(&str, &[&str]); 7] = [
+            ("open", &["put-files", "get-files"]),
+            ("read", &["copy-data", "block-hashes", "get-files"]),
+            ("write", &["copy-data", "put-files"]),
+            ("setstat", &["put-files", "set-xattrs"]),
+            ("fsetstat", &["put-files", "set-xattrs"]),
+            ("posix-rename", &["put-files"]),
+            ("remove", &[]),
+        ];
+        for (denied, others) in cases {
+            let mut permit = Permit::default();
+            permit.without.add(Operation::named(denied).unwrap());
+            let gone = |one: &Operation| !permit.operation(*one);
+            let gone: Vec<_> =
+                Operation::ALL.into_iter().filter(gone).map(Operation::name).collect();
+            assert_eq!(gone, [&[denied], others].concat());
+            assert_eq!(
+                permit.announced().count() + gone.len(),
+                17 + usize::from(denied != "posix-rename")
+            );
         }
     }
 
