@@ -224,6 +224,21 @@ impl Files {
         self.done(&request, || "remote fsync".to_owned())
     }
 
+    /// Empties the target of a copy, unless it may be the source by another name: only files of
+    /// different sizes are surely two. One of the same size is overwritten to its end.
+    pub(crate) fn empty_if_another(&self, source: &Handle, target: &Handle) -> Result<()> {
+        let size = |handle: &Handle| {
+            let reply = self.client.call(&Request::Fstat(handle.clone()));
+            let attrs = attrs(reply).map_err(|error| Failure::asked("remote fstat", &error))?;
+            Ok::<_, Failure>(attrs.size)
+        };
+        let (target_size, source_size) = (size(target)?, size(source)?);
+        if target_size == source_size || target_size == Some(0) {
+            return Ok(());
+        }
+        self.fset(target, Attrs { size: Some(0), ..Attrs::default() })
+    }
+
     /// Copies all of an open file into another, at the server.
     pub(crate) fn copy_data(&self, from: Handle, to: Handle) -> std::result::Result<(), Error> {
         let copy = Extended::CopyData { from, from_offset: 0, len: 0, to, to_offset: 0 };

@@ -217,19 +217,35 @@ impl Session {
         if !crate::files::is_regular(&attrs) {
             return Err(Failure::Because(format!("Cannot copy non-regular file: {}", shown(from))));
         }
+        self.refuse_same(from, to)?;
         let source = self.files.open("remote", from, OpenFlags::READ, Attrs::default())?;
         let mode = Attrs { mode: attrs.mode.map(|mode| mode & 0o777), ..Attrs::default() };
-        let flags = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::TRUNCATE;
+        // Not cut yet: it could be the source by another name.
+        let flags = OpenFlags::WRITE | OpenFlags::CREATE;
         let target = match self.files.open("remote", to, flags, mode) {
             Ok(target) => target,
             Err(failure) => return self.files.close(source).and(Err(failure)),
         };
-        let copied = self.files.copy_data(source.clone(), target.clone()).map_err(|error| {
-            let what = format!("Couldn't copy file \"{}\" to \"{}\"", shown(from), shown(to));
-            Failure::asked(what, &error)
+        let copied = self.files.empty_if_another(&source, &target).and_then(|()| {
+            self.files.copy_data(source.clone(), target.clone()).map_err(|error| {
+                let what = format!("Couldn't copy file \"{}\" to \"{}\"", shown(from), shown(to));
+                Failure::asked(what, &error)
+            })
         });
         let closed = self.files.close(source).and(self.files.close(target));
         copied.and(closed)
+    }
+
+    /// A target that leads to the source.
+    fn refuse_same(&self, from: &[u8], to: &[u8]) -> Result<()> {
+        match (self.files.realpath(from), self.files.realpath(to)) {
+            (Err(lost @ Failure::Lost(_)), _) | (_, Err(lost @ Failure::Lost(_))) => Err(lost),
+            (Ok(from), Ok(to)) if from == to => {
+                Err(Failure::Because(format!("Cannot copy \"{}\" to itself", shown(&from))))
+            }
+            // One that cannot be resolved is not there yet.
+            _ => Ok(()),
+        }
     }
 
     fn toggle_progress(&mut self) -> Result<()> {

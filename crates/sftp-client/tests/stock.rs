@@ -387,6 +387,23 @@ fn f5_an_error_that_the_local_close_reports_fails_the_get() {
 }
 
 #[test]
+fn a_file_is_not_emptied_by_a_copy_to_itself() {
+    let batch = "ln -s a1 soft\nln a1 hard\ncp a3 a2\ncp a1 hard\ncp a1 new\n";
+    for (more, code) in [("", 0), ("cp a1 soft\n", 1), ("cp soft a1\n", 1), ("cp a1 a1\n", 1)] {
+        if stock() {
+            let (out, err, left) = trace(OURS, SERVER, &["-b", "-"], &format!("{batch}{more}"));
+            assert!(out.ends_with(&format!("exit Some({code})\n")), "{more}: {out}{err}");
+            for (name, size) in [("a1", 10_189), ("hard", 10_189), ("new", 10_189), ("a2", 102_399)]
+            {
+                let is = |line: &&String| line.starts_with(&format!("\"{name}\" "));
+                let line = left.iter().find(is).unwrap();
+                assert!(line.contains(&format!(" {size} ")), "{more}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
 fn sizes_of_requests_make_no_difference() {
     for (buffer, requests) in [("5", "1"), ("1000", "3"), ("32768", "64"), ("64000", "2")] {
         if stock() {

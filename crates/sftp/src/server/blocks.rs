@@ -135,9 +135,9 @@ impl Shared {
         if from == to || source.path == target.path {
             return Err(Fault::new(Status::Failure, "Cannot copy a file to itself"));
         }
+        let mut left =
+            copy_length((source.as_ref(), from_offset), len, (target.as_ref(), to_offset))?;
         let mut copy = Copy { shared: self, source, target, from_offset, to_offset, by_hand: None };
-        let wanted = if len == 0 { u64::MAX } else { len };
-        let mut left = wanted;
         while left > 0 {
             self.check()?;
             match copy.step(left)? {
@@ -148,6 +148,26 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// The bytes to copy; 0 asks for all to the end. Ranges of one file must not overlap
+/// (copy_file_range(2)), and a copy to its end stops at the end it has now: it would go on to copy
+/// what it has just written.
+fn copy_length(
+    (source, from_offset): (&Open, u64),
+    len: u64,
+    (target, to_offset): (&Open, u64),
+) -> Result<u64, Fault> {
+    let (from, to) = (rustix::fs::fstat(source)?, rustix::fs::fstat(target)?);
+    if (from.st_dev, from.st_ino) != (to.st_dev, to.st_ino) {
+        return Ok(if len == 0 { u64::MAX } else { len });
+    }
+    let rest = u64::try_from(from.st_size).unwrap_or(0).saturating_sub(from_offset);
+    let len = if len == 0 { rest } else { len };
+    if from_offset.abs_diff(to_offset) < len {
+        return Err(Fault::new(Status::Failure, "Cannot copy a file onto itself"));
+    }
+    Ok(len)
 }
 
 /// The data from `at` on, before the next hole; `None` where only a hole is left. What the file

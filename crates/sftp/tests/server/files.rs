@@ -184,6 +184,32 @@ fn copies_are_made_inside_the_server() {
     assert_eq!(code(&peer.extended(copy(&from, 0, 1, &from, 9))), Status::Failure);
 }
 
+/// By whatever name: nothing is overwritten by itself, and a copy to the end has an end.
+#[test]
+fn copies_within_one_file_do_not_overlap_and_end() {
+    let mut peer = Peer::new("");
+    let data = noise(1000);
+    fs::write(peer.path("one"), &data).unwrap();
+    fs::hard_link(peer.path("one"), peer.path("two")).unwrap();
+    let (from, to) = (peer.open("one", OpenFlags::READ), peer.open("two", OpenFlags::WRITE));
+    let copy = |from_offset, len, to_offset| Extended::CopyData {
+        from: from.clone(),
+        from_offset,
+        len,
+        to: to.clone(),
+        to_offset,
+    };
+    for (from_offset, len, to_offset) in [(0, 0, 0), (0, 0, 999), (0, 101, 100), (100, 101, 0)] {
+        let refused = peer.extended(copy(from_offset, len, to_offset));
+        assert_eq!(text(&refused), "Cannot copy a file onto itself", "{from_offset} {len}");
+    }
+    assert!(fs::read(peer.path("one")).unwrap() == data);
+    ok(&peer.extended(copy(0, 0, 1000)));
+    ok(&peer.extended(copy(0, 100, 100)));
+    let copied = fs::read(peer.path("one")).unwrap();
+    assert!(copied.len() == 2000 && copied[1000..] == data && copied[100..200] == data[..100]);
+}
+
 #[test]
 fn the_rest_of_openssh_is_there() {
     let mut peer = Peer::new("");
