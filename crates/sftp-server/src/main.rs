@@ -43,12 +43,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(options: Options) -> Result<ExitCode> {
+fn serve(mut options: Options) -> Result<ExitCode> {
     let uid = Uid::current();
     let user = User::from_uid(uid).context("look up the user")?;
     let user = user.with_context(|| format!("No user found for uid {uid}"))?;
     let log = Log::open(&options);
     raise_descriptor_limit();
+    options.set_umask();
     let setup = Setup {
         options,
         account: Account { name: user.name.into_bytes(), home: user.dir },

@@ -86,6 +86,19 @@ fn f5_an_error_that_close_reports_fails_the_close() {
 }
 
 #[test]
+fn f3_a_umask_needs_no_call_that_may_be_forbidden() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let flags = OpenFlags::WRITE | OpenFlags::CREATE;
+    let open = Request::Open { path: b"file".to_vec(), flags, attrs: Attrs::default() };
+    if strace() {
+        ask(dir.path(), "-u 077", "-e inject=unshare:error=EPERM", &[open]);
+        let mode = fs::metadata(dir.path().join("file")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[test]
 fn r1_a_put_file_that_cannot_be_closed_replaces_nothing() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("file"), "old").unwrap();

@@ -20,6 +20,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
 fn run(shared: &Arc<Shared>) {
     shared.enter_thread();
     let mut done = None;
+    // The end of a session that could not be entered is the end of this, too.
     while let Some(job) = shared.work(done.take()) {
         let mut reply = Vec::new();
         shared.answer(job.id, &job.request).encode(job.id, &mut reply);

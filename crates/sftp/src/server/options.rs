@@ -2,6 +2,7 @@
 
 use super::log::Level;
 use super::permit::{Operation, Permit, Set};
+use rustix::fs::Mode;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
@@ -46,6 +47,8 @@ pub struct Options {
     pub(super) start: Option<Vec<u8>>,
     /// `-u`.
     pub(super) umask: Option<u32>,
+    /// It is the umask of the whole process.
+    pub(super) umask_is_set: bool,
     /// `-R`, `-p`, `-P`.
     pub(super) permit: Permit,
     /// Names after `-p` and `-P` that are none of ours, for the log.
@@ -60,6 +63,7 @@ impl Default for Options {
             level: Level::Error,
             start: None,
             umask: None,
+            umask_is_set: false,
             permit: Permit::default(),
             strangers: Vec::new(),
         }
@@ -101,6 +105,15 @@ impl Options {
             }
         }
         Ok(Action::Serve(Box::new(options)))
+    }
+
+    /// Makes `-u` the umask of the process: for a program that serves one session and has no other
+    /// threads yet. Elsewhere each thread of a session gets a umask of its own, or serves nothing.
+    pub fn set_umask(&mut self) {
+        if let Some(mask) = self.umask {
+            rustix::process::umask(Mode::from_raw_mode(mask));
+            self.umask_is_set = true;
+        }
     }
 
     fn set(&mut self, letter: char, value: OsString) -> Result<(), String> {

@@ -35,6 +35,8 @@ const BACKLOG: usize = 16;
 
 /// What the program ends with where the client broke the protocol, as sftp-server(8).
 const BROKEN: u8 = 11;
+/// And where it cannot serve at all.
+const FAILED: u8 = 255;
 
 /// Who looks for work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -276,6 +278,12 @@ impl Shared {
     pub(super) fn break_off(&self) {
         self.status.store(BROKEN, Ordering::Relaxed);
         self.end();
+    }
+
+    /// The session cannot go on at this end.
+    pub(super) fn fail(&self) {
+        self.status.store(FAILED, Ordering::Relaxed);
+        self.close();
     }
 
     fn wake_all(&self, state: &mut State) {

@@ -11,14 +11,23 @@ use rustix::fs::Mode;
 
 impl Shared {
     /// What every thread that runs requests does first: a umask of the session's own must not
-    /// become that of the whole process.
+    /// become that of the whole process. Where that fails the session ends, rather than make files
+    /// with more permissions than allowed.
     pub(super) fn enter_thread(&self) {
-        let Some(mask) = self.setup.options.umask else { return };
-        match unshare(CloneFlags::CLONE_FS) {
+        self.enter_by(|| unshare(CloneFlags::CLONE_FS));
+    }
+
+    fn enter_by(&self, unshare: impl FnOnce() -> nix::Result<()>) {
+        let options = &self.setup.options;
+        let Some(mask) = options.umask.filter(|_| !options.umask_is_set) else { return };
+        match unshare() {
             Ok(()) => {
                 rustix::process::umask(Mode::from_raw_mode(mask));
             }
-            Err(why) => self.log(Level::Error, format_args!("cannot set a umask: {why}")),
+            Err(why) => {
+                self.log(Level::Error, format_args!("cannot set a umask: {why}"));
+                self.fail();
+            }
         }
     }
 
@@ -131,4 +140,43 @@ pub(super) fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(USUAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Account, Action, Log, Options, Setup};
+    use super::*;
+    use crate::codec::LinkOrder;
+    use std::sync::Arc;
+
+    struct Nowhere;
+
+    impl Log for Nowhere {
+        fn line(&self, _: Level, _: std::fmt::Arguments<'_>) {}
+    }
+
+    fn shared(words: &[&str]) -> Shared {
+        let words = words.iter().map(std::ffi::OsString::from);
+        let Ok(Action::Serve(options)) = Options::parse(words) else { panic!("options") };
+        let setup = Setup {
+            options: *options,
+            account: Account { name: b"somebody".to_vec(), home: "/".into() },
+            start: "/".into(),
+            peer: String::new(),
+            links: LinkOrder::default(),
+            log: Arc::new(Nowhere),
+        };
+        Shared::new(setup).unwrap()
+    }
+
+    #[test]
+    fn f3_a_session_without_the_umask_it_must_have_serves_nothing() {
+        let refused = || Err(nix::errno::Errno::EPERM);
+        let session = shared(&["-u", "077"]);
+        session.enter_by(refused);
+        assert!(session.is_closed() && session.exit_status() != 0);
+        let session = shared(&[]);
+        session.enter_by(refused);
+        assert!(!session.is_closed());
+    }
 }
