@@ -26,7 +26,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 const MOST_WAITING: usize = 2048;
 /// Most bytes they hold. One request is at most a quarter of it.
 const MOST_BYTES: usize = 4 * MAX_PACKET;
-/// Most bytes of replies that nobody has fetched.
+/// Most bytes of replies that nobody has fetched, when a request is taken in or by a hand: each hand
+/// may add a reply.
 const MOST_READY: usize = MAX_PACKET;
 /// How far past its head the queue is searched for something to run.
 const SEARCH: usize = 64;
@@ -134,7 +135,9 @@ pub(super) struct State {
 impl State {
     /// Where in the queue the next job for `who` is.
     fn find(&self, who: Who) -> Option<usize> {
-        if self.exclusive {
+        // What a hand does waits for the output side: replies that nobody fetches are bounded.
+        let is_full = who == Who::Hand && self.ready.len() >= MOST_READY;
+        if self.exclusive || is_full {
             return None;
         }
         for (place, job) in self.queue.iter().take(SEARCH).enumerate() {

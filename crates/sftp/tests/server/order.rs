@@ -163,6 +163,32 @@ fn f7_requests_that_wait_are_bounded() {
     assert_eq!(session.exit_status(), 0);
 }
 
+/// Nor do the hands go on working for it: what they have done is held in memory.
+#[test]
+fn f7_replies_that_nobody_fetches_are_bounded() {
+    let (dir, mut input, mut output, _session, log) = open("");
+    fs::write(dir.path().join("file"), noise(200_000)).unwrap();
+    let mut bytes = Vec::new();
+    Hello { version: VERSION, extensions: Vec::new() }.encode_init(&mut bytes);
+    let count = 200;
+    for id in 0..count {
+        let files = vec![GetFile { path: b"file".to_vec(), most: u32::MAX }];
+        Request::Extended(Extended::GetFiles(files)).encode(id, &mut bytes);
+    }
+    assert_eq!(input.take(&[IoSlice::new(&bytes)]).unwrap(), bytes.len());
+    input.end();
+    // Long enough for hands that nothing stops to read most of it.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let got = log.all().iter().filter(|line| line.starts_with("get ")).count();
+    assert!(got < 10, "{got} replies of 200 KB are held");
+    let mut memory = vec![0; 1 << 20];
+    let mut received = 0;
+    while output.wait() {
+        received += output.fill(&mut [IoSliceMut::new(&mut memory)]);
+    }
+    assert!(received > 200 * 200_000);
+}
+
 /// After the client's EOF all that it asked for is answered; then, and only then, it is over.
 #[test]
 fn what_was_asked_before_the_end_is_answered() {
