@@ -9,7 +9,7 @@ use crate::listing::Names;
 use crate::names::Listing;
 use sftp::client::{Client, Error};
 use sftp::codec::{
-    Attrs, Extended, Groups, Handle, Name, OpenFlags, Reply, Request, Statvfs, name,
+    Attrs, Extended, Groups, Handle, Name, OpenFlags, Reply, Request, Status, Statvfs, name,
 };
 use std::collections::BTreeSet;
 
@@ -262,6 +262,14 @@ fn attrs(reply: std::result::Result<Reply, Error>) -> std::result::Result<Attrs,
     }
 }
 
+/// What cannot be looked at is not there, as far as patterns go.
+fn found(attrs: Result<Attrs>) -> Result<Option<Attrs>> {
+    match attrs {
+        Err(lost @ Failure::Lost(_)) => Err(lost),
+        attrs => Ok(attrs.ok()),
+    }
+}
+
 fn opened(reply: std::result::Result<Reply, Error>) -> std::result::Result<Handle, Error> {
     match reply? {
         Reply::Handle(handle) => Ok(handle),
@@ -283,17 +291,29 @@ fn extended<T, E>(
 impl Tree for Files {
     type Stat = Attrs;
 
-    fn names(&self, directory: &[u8]) -> Vec<Vec<u8>> {
-        let listed = self.list(directory).unwrap_or_default();
-        listed.into_iter().map(|entry| entry.name).collect()
+    /// As sftp(1), which tells what it passes over.
+    fn names(&self, directory: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let mut listing = match Listing::ask(&self.client, directory) {
+            Ok(listing) => listing,
+            Err(error) => {
+                let failure = Listing::refused(directory, &error);
+                return match error.status() {
+                    Some(Status::NoSuchFile | Status::PermissionDenied) => {
+                        failure.tell().map(|()| Vec::new())
+                    }
+                    _ => Err(failure),
+                };
+            }
+        };
+        Ok(listing.all(false)?.into_iter().map(|entry| entry.name).collect())
     }
 
-    fn lstat(&self, path: &[u8]) -> Option<Attrs> {
-        Files::lstat(self, path).ok()
+    fn lstat(&self, path: &[u8]) -> Result<Option<Attrs>> {
+        found(Files::lstat(self, path))
     }
 
-    fn stat(&self, path: &[u8]) -> Option<Attrs> {
-        Files::stat(self, path).ok()
+    fn stat(&self, path: &[u8]) -> Result<Option<Attrs>> {
+        found(Files::stat(self, path))
     }
 
     fn kind(stat: &Attrs) -> Kind {

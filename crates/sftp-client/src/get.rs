@@ -57,7 +57,7 @@ impl Session {
     ) -> Result<()> {
         let manner = manner.or(self.manner);
         let pattern = self.pattern(source);
-        let found = glob::expand(&self.files, &pattern);
+        let found = glob::expand(&self.files, &pattern)?;
         if found.is_empty() {
             let plain = shown(&glob::plain(&pattern));
             return Err(Failure::Because(format!("File \"{plain}\" not found.")));

@@ -6,6 +6,7 @@
 //! ```
 //! A name from a listing is taken only if it is one component that the pattern asks for (F1).
 
+use crate::failure::Result;
 use crate::pattern::Pattern;
 
 /// What a name stands for.
@@ -20,12 +21,13 @@ pub(crate) enum Kind {
 pub(crate) trait Tree {
     /// What is known about a file.
     type Stat: Clone;
-    /// The names in a directory; none if it cannot be read.
-    fn names(&self, directory: &[u8]) -> Vec<Vec<u8>>;
+    /// The names in a directory; none in one that is not there or must not be read. Any other error
+    /// would make a pattern stand for less than it should.
+    fn names(&self, directory: &[u8]) -> Result<Vec<Vec<u8>>>;
     /// The file itself, a symbolic link not followed.
-    fn lstat(&self, path: &[u8]) -> Option<Self::Stat>;
+    fn lstat(&self, path: &[u8]) -> Result<Option<Self::Stat>>;
     /// The file, links followed.
-    fn stat(&self, path: &[u8]) -> Option<Self::Stat>;
+    fn stat(&self, path: &[u8]) -> Result<Option<Self::Stat>>;
     /// What kind of file that is.
     fn kind(stat: &Self::Stat) -> Kind;
 }
@@ -42,16 +44,19 @@ pub(crate) struct Found<S> {
 }
 
 /// All paths that fit, in the order of their bytes.
-pub(crate) fn expand<T: Tree>(tree: &T, pattern: &[u8]) -> Vec<Found<T::Stat>> {
-    let mut found = unsorted(tree, pattern, Dots::Skipped);
+pub(crate) fn expand<T: Tree>(tree: &T, pattern: &[u8]) -> Result<Vec<Found<T::Stat>>> {
+    let mut found = unsorted(tree, pattern, Dots::Skipped)?;
     found.sort_by(|a, b| a.path.cmp(&b.path));
-    found
+    Ok(found)
 }
 
 /// All paths that fit one of the alternatives in braces, as the listings have them.
-pub(crate) fn expand_braces<T: Tree>(tree: &T, pattern: &[u8]) -> Vec<Found<T::Stat>> {
-    let patterns = braces(pattern);
-    patterns.iter().flat_map(|pattern| unsorted(tree, pattern, Dots::Listed)).collect()
+pub(crate) fn expand_braces<T: Tree>(tree: &T, pattern: &[u8]) -> Result<Vec<Found<T::Stat>>> {
+    let mut found = Vec::new();
+    for pattern in braces(pattern) {
+        found.append(&mut unsorted(tree, &pattern, Dots::Listed)?);
+    }
+    Ok(found)
 }
 
 /// The path that a pattern without a match stands for.
@@ -84,12 +89,12 @@ enum Dots {
     Listed,
 }
 
-fn unsorted<T: Tree>(tree: &T, pattern: &[u8], dots: Dots) -> Vec<Found<T::Stat>> {
+fn unsorted<T: Tree>(tree: &T, pattern: &[u8], dots: Dots) -> Result<Vec<Found<T::Stat>>> {
     let mut found = Vec::new();
     let mut open: Vec<(Vec<u8>, &[u8])> = vec![(Vec::new(), pattern)];
     while let Some((path, rest)) = open.pop() {
         if rest.is_empty() {
-            found.extend(look(tree, path));
+            found.extend(look(tree, path)?);
             continue;
         }
         let (component, slashes, after) = first_component(rest);
@@ -102,13 +107,13 @@ fn unsorted<T: Tree>(tree: &T, pattern: &[u8], dots: Dots) -> Vec<Found<T::Stat>
                     pattern.matches(name)
                         && (dots == Dots::Listed || (name != b"." && name != b".."))
                 };
-                let names = tree.names(if path.is_empty() { b"." } else { &path });
+                let names = tree.names(if path.is_empty() { b"." } else { &path })?;
                 // The last in is the first out.
                 open.extend(names.iter().rev().filter(|name| fits(name)).map(|name| step(name)));
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// A component, the slashes after it, and the rest.
@@ -120,16 +125,16 @@ fn first_component(pattern: &[u8]) -> (&[u8], &[u8], &[u8]) {
     (component, slashes, rest)
 }
 
-fn look<T: Tree>(tree: &T, mut path: Vec<u8>) -> Option<Found<T::Stat>> {
-    let own = tree.lstat(&path)?;
+fn look<T: Tree>(tree: &T, mut path: Vec<u8>) -> Result<Option<Found<T::Stat>>> {
+    let Some(own) = tree.lstat(&path)? else { return Ok(None) };
     let marked = path.ends_with(b"/");
-    let target = (T::kind(&own) == Kind::Link && !marked).then(|| tree.stat(&path)).flatten();
+    let target = if T::kind(&own) == Kind::Link && !marked { tree.stat(&path)? } else { None };
     let stat = target.unwrap_or(own);
     let is_directory = T::kind(&stat) == Kind::Directory;
     if is_directory && !marked {
         path.push(b'/');
     }
-    Some(Found { path, stat, is_directory })
+    Ok(Some(Found { path, stat, is_directory }))
 }
 
 /// Most patterns that one with braces may become: 16 pairs make 65,536 already.
@@ -223,7 +228,7 @@ mod tests {
 
     impl Tree for Made {
         type Stat = Kind;
-        fn names(&self, directory: &[u8]) -> Vec<Vec<u8>> {
+        fn names(&self, directory: &[u8]) -> Result<Vec<Vec<u8>>> {
             let prefix = match directory {
                 b"." => String::new(),
                 path => String::from_utf8(path.to_vec()).unwrap(),
@@ -231,18 +236,18 @@ mod tests {
             let mut names = vec![b".".to_vec(), b"..".to_vec()];
             let inside = self.0.keys().filter_map(|path| path.strip_prefix(prefix.as_str()));
             names.extend(inside.filter(|n| !n.contains('/')).map(|n| n.as_bytes().to_vec()));
-            names
+            Ok(names)
         }
-        fn lstat(&self, path: &[u8]) -> Option<Kind> {
+        fn lstat(&self, path: &[u8]) -> Result<Option<Kind>> {
             let path = std::str::from_utf8(path).unwrap();
-            self.0.get(path.trim_end_matches('/')).copied()
+            Ok(self.0.get(path.trim_end_matches('/')).copied())
         }
-        fn stat(&self, path: &[u8]) -> Option<Kind> {
-            match (self.lstat(path)?, path) {
-                (Kind::Link, b"dirlink") => Some(Kind::Directory),
-                (Kind::Link, _) => None,
-                (kind, _) => Some(kind),
-            }
+        fn stat(&self, path: &[u8]) -> Result<Option<Kind>> {
+            Ok(match (self.lstat(path)?, path) {
+                (Some(Kind::Link), b"dirlink") => Some(Kind::Directory),
+                (Some(Kind::Link), _) => None,
+                (kind, _) => kind,
+            })
         }
         fn kind(stat: &Kind) -> Kind {
             *stat
@@ -268,7 +273,7 @@ mod tests {
             ("none*", &[]),
         ];
         for (pattern, want) in cases {
-            assert_eq!(paths(expand(&Made::new(), pattern.as_bytes())), want, "{pattern}");
+            assert_eq!(paths(expand(&Made::new(), pattern.as_bytes()).unwrap()), want, "{pattern}");
         }
     }
 
@@ -286,7 +291,7 @@ mod tests {
             let got = braces(pattern.as_bytes());
             assert_eq!(got, want.iter().map(|w| w.as_bytes().to_vec()).collect::<Vec<_>>());
         }
-        assert_eq!(paths(expand_braces(&Made::new(), b"{b,a}/one")), ["b/one", "a/one"]);
+        assert_eq!(paths(expand_braces(&Made::new(), b"{b,a}/one").unwrap()), ["b/one", "a/one"]);
         assert!(braces("{a,b}".repeat(30).as_bytes()).len() <= MOST_ALTERNATIVES + 1);
     }
 

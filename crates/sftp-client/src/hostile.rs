@@ -172,6 +172,27 @@ fn f6_a_directory_that_says_nothing_for_ever_ends() {
 }
 
 #[test]
+fn f6_a_pattern_that_could_not_be_looked_up_is_an_error() {
+    use crate::command::Command;
+    for (status, is_error) in [
+        (Status::Failure, true),
+        (Status::ConnectionLost, true),
+        (Status::NoSuchFile, false),
+        (Status::PermissionDenied, false),
+    ] {
+        let mut session = with_answers(vec![name(b"x.c", FILE)], move |request| match request {
+            Request::Opendir(_) => Some(Reply::status(status)),
+            Request::Remove(_) => Some(Reply::status(Status::Ok)),
+            _ => None,
+        });
+        // A pattern without a match stands for itself.
+        let words = words::split(b"*.c").unwrap();
+        let removed = session.run(Command::Remove(words[0].clone()));
+        assert_eq!(removed.is_err(), is_error, "{status:?}");
+    }
+}
+
+#[test]
 fn f9_a_file_that_changes_while_it_is_read_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let mut looks = 0;

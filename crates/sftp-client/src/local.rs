@@ -5,6 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::glob::{Kind, Tree};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -26,17 +27,30 @@ pub(crate) fn is_directory(bytes: &[u8]) -> bool {
 impl Tree for Here {
     type Stat = Metadata;
 
-    fn names(&self, directory: &[u8]) -> Vec<Vec<u8>> {
-        let entries = fs::read_dir(path(directory)).into_iter().flatten().flatten();
-        entries.map(|entry| entry.file_name().into_vec()).collect()
+    /// As glob(3), which says nothing about what it passes over.
+    fn names(&self, directory: &[u8]) -> Result<Vec<Vec<u8>>> {
+        use ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+        let entries =
+            fs::read_dir(path(directory)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        match entries {
+            Ok(entries) => {
+                Ok(entries.into_iter().map(|entry| entry.file_name().into_vec()).collect())
+            }
+            Err(error) if matches!(error.kind(), NotFound | PermissionDenied | NotADirectory) => {
+                Ok(Vec::new())
+            }
+            Err(error) => {
+                Err(Failure::local(format!("local opendir \"{}\"", shown(directory)), &error))
+            }
+        }
     }
 
-    fn lstat(&self, name: &[u8]) -> Option<Metadata> {
-        fs::symlink_metadata(path(name)).ok()
+    fn lstat(&self, name: &[u8]) -> Result<Option<Metadata>> {
+        Ok(fs::symlink_metadata(path(name)).ok())
     }
 
-    fn stat(&self, name: &[u8]) -> Option<Metadata> {
-        fs::metadata(path(name)).ok()
+    fn stat(&self, name: &[u8]) -> Result<Option<Metadata>> {
+        Ok(fs::metadata(path(name)).ok())
     }
 
     fn kind(stat: &Metadata) -> Kind {

@@ -19,7 +19,7 @@ impl Session {
         // Relative paths are shown as such.
         let relative = !files.pattern().starts_with(b"/");
         let from = relative.then(|| self.directory.clone());
-        match glob::expand_braces(&self.files, &pattern).as_slice() {
+        match glob::expand_braces(&self.files, &pattern)?.as_slice() {
             [] => {
                 let pattern = shown(&pattern);
                 Err(Failure::Because(format!("Can't ls: \"{pattern}\" not found")))

@@ -24,14 +24,22 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn open(client: &Client, path: &[u8]) -> Result<Self> {
-        let handle = client.call(&Request::Opendir(path.to_vec()));
-        let handle = handle.and_then(|reply| match reply {
-            Reply::Handle(handle) => Ok(handle),
+        Self::ask(client, path).map_err(|error| Self::refused(path, &error))
+    }
+
+    /// The same, with the server's own answer.
+    pub(crate) fn ask(client: &Client, path: &[u8]) -> std::result::Result<Self, Error> {
+        match client.call(&Request::Opendir(path.to_vec()))? {
+            Reply::Handle(handle) => {
+                Ok(Self { client: client.clone(), path: path.to_vec(), handle, over: false })
+            }
             _ => Err(Error::ended("a handle was asked for, something else came")),
-        });
-        let what = || format!("remote readdir(\"{}\")", shown(path));
-        let handle = handle.map_err(|error| Failure::asked(what(), &error))?;
-        Ok(Self { client: client.clone(), path: path.to_vec(), handle, over: false })
+        }
+    }
+
+    /// A directory that was not opened.
+    pub(crate) fn refused(path: &[u8], error: &Error) -> Failure {
+        Failure::asked(format!("remote readdir(\"{}\")", shown(path)), error)
     }
 
     /// Some more names, but those that are none; nothing at the end.

@@ -57,7 +57,7 @@ impl Session {
     ) -> Result<()> {
         let manner = manner.or(self.manner);
         let target = target.map(|target| absolute(target, &self.directory));
-        let found = glob::expand(&Here, source.pattern());
+        let found = glob::expand(&Here, source.pattern())?;
         let mut sources: Vec<(Path, bool)> =
             found.into_iter().map(|found| (found.path, found.is_directory)).collect();
         if sources.is_empty() {

@@ -148,22 +148,22 @@ impl Session {
     }
 
     /// All files of a pattern; without any, the name itself, for the server to complain about.
-    fn expand(&self, files: &Word) -> Vec<Path> {
+    fn expand(&self, files: &Word) -> Result<Vec<Path>> {
         let pattern = self.pattern(files);
-        let found = glob::expand(&self.files, &pattern);
+        let found = glob::expand(&self.files, &pattern)?;
         if found.is_empty() {
-            return vec![glob::plain(&pattern)];
+            return Ok(vec![glob::plain(&pattern)]);
         }
         let unmarked = |path: Path| match path.strip_suffix(b"/") {
             Some(path) if !path.is_empty() => path.to_vec(),
             _ => path,
         };
-        found.into_iter().map(|found| unmarked(found.path)).collect()
+        Ok(found.into_iter().map(|found| unmarked(found.path)).collect())
     }
 
     fn remove(&mut self, files: &Word) -> Result<()> {
         let mut outcome = Ok(());
-        for path in self.expand(files) {
+        for path in self.expand(files)? {
             if self.mover.is_interrupted() {
                 break;
             }
@@ -176,7 +176,7 @@ impl Session {
 
     fn change(&mut self, what: Change, follow: bool, files: &Word) -> Result<()> {
         let mut outcome = Ok(());
-        for path in self.expand(files) {
+        for path in self.expand(files)? {
             if self.mover.is_interrupted() {
                 break;
             }
