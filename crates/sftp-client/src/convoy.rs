@@ -21,8 +21,9 @@ const MOST_FILES: usize = 64;
 /// Most bytes of files under way: the window of a path of 1 Gbit/s and 64 ms.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// Most that waits for its turn, files or not.
-const LONGEST: usize = 1024;
+/// Most that waits for its turn, files or not: two steps for each directory, which keeps a
+/// descriptor until the last of them.
+const LONGEST: usize = 256;
 
 /// The largest file that travels in company; a larger one fills the path by itself.
 pub(crate) const SMALL: u64 = 256 << 10;
@@ -95,7 +96,11 @@ impl Convoy {
         what: impl FnOnce(&Session) -> Result<()> + 'static,
     ) -> Result<()> {
         self.line.push_back(Item::Then(Box::new(what)));
-        self.settle(session)
+        self.settle(session)?;
+        while self.line.len() >= LONGEST {
+            self.advance(session)?;
+        }
+        Ok(())
     }
 
     /// A step's failure, told in its turn. Only the loss of the server is handed on.

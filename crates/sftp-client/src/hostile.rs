@@ -10,6 +10,8 @@ use sftp::codec::{Attrs, Handle, Hello, Name, Reply, Request, Status, VERSION};
 use std::io::{IoSlice, IoSliceMut};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
 /// A session with a server that answers as `answer` says; `/` is where it begins.
@@ -153,6 +155,37 @@ fn f1_a_tree_without_end_is_left() {
     let mut session = with_names(vec![name(b"dir", DIRECTORY)]);
     assert!(get(&mut session, "dir", &dir.path().join("in")).is_err());
     assert_eq!(found(dir.path()).len(), crate::get::DEEPEST + 1);
+}
+
+/// Descriptors of ours that are open below a directory.
+fn held(top: &Path) -> usize {
+    let held = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    held.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(top))).count()
+}
+
+#[test]
+fn a_tree_of_empty_directories_holds_few_descriptors() {
+    let dir = tempfile::tempdir().unwrap();
+    let (top, most) = (dir.path().to_owned(), Arc::new(AtomicUsize::new(0)));
+    // The file in front is waited for before anything behind it is complete.
+    let mut names = vec![name(b"a", FILE)];
+    names.extend((0..600).map(|n| name(format!("d{n}").as_bytes(), DIRECTORY)));
+    let (mut asked, seen) = (0, Arc::clone(&most));
+    let mut session = with_answers(names, move |request| match request {
+        Request::Opendir(path) if path.last().is_some_and(u8::is_ascii_digit) => {
+            asked += 1;
+            if asked % 50 == 0 {
+                seen.fetch_max(held(&top), Ordering::Relaxed);
+            }
+            Some(Reply::Handle(Handle::new(b"e").unwrap()))
+        }
+        Request::Readdir(handle) if handle.as_bytes() == b"e" => Some(Reply::status(Status::Eof)),
+        _ => None,
+    });
+    get(&mut session, "dir", &dir.path().join("in")).unwrap();
+    assert_eq!(found(dir.path()).len(), 1 + 1 + 600);
+    let most = most.load(Ordering::Relaxed);
+    assert!((1..200).contains(&most), "{most} descriptors");
 }
 
 #[test]
