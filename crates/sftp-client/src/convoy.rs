@@ -70,7 +70,7 @@ pub(crate) struct Convoy {
 }
 
 impl Convoy {
-    /// Waits until there is room for a file of `size` bytes.
+    /// Waits until there is room for a file of `size` bytes, which leaves now.
     pub(crate) fn make_room(&mut self, session: &mut Session, size: u64) -> Result<()> {
         while self.files >= MOST_FILES
             || (self.files > 0 && self.bytes + size > MOST_BYTES)
@@ -78,6 +78,12 @@ impl Convoy {
         {
             self.advance(session)?;
         }
+        while let Some(pause) = session.mover.pause() {
+            if let Some(event) = session.mover.event_within(pause) {
+                self.happened(session, event)?;
+            }
+        }
+        session.mover.charge(size);
         Ok(())
     }
 
@@ -132,7 +138,12 @@ impl Convoy {
         if self.owners.is_empty() {
             return Ok(());
         }
-        match session.mover.event() {
+        let event = session.mover.event();
+        self.happened(session, event)
+    }
+
+    fn happened(&mut self, session: &mut Session, event: Event) -> Result<()> {
+        match event {
             Event::Answer { token, answer } => self.answered(session, token, answer),
             Event::Room | Event::Unsent { .. } => {}
             // Every token had its answer before.

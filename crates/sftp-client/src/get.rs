@@ -168,7 +168,7 @@ impl Session {
         manner: Manner,
     ) -> Result<()> {
         let size = attrs.size.unwrap_or(u64::MAX);
-        if manner.resume || size > SMALL || !self.mover.is_free() {
+        if manner.resume || size > SMALL.min(self.mover.burst()) || !self.mover.is_free() {
             convoy.drain(self)?;
             return self.get_file(from, attrs, &to, manner);
         }

@@ -16,10 +16,18 @@ use std::sync::mpsc::channel;
 
 /// A session with a server that answers as `answer` says; `/` is where it begins.
 fn session(answer: impl FnMut(&Request) -> Reply + Send + 'static) -> Session {
+    shaped(Shape::default(), Interrupt::default(), answer)
+}
+
+fn shaped(
+    shape: Shape,
+    interrupt: Interrupt,
+    answer: impl FnMut(&Request) -> Reply + Send + 'static,
+) -> Session {
     let (events_in, events) = channel();
     let (client, outgoing, incoming) = pair(events_in);
     std::thread::spawn(move || serve(outgoing, incoming, answer));
-    let mover = Mover::new(client.clone(), events, Shape::default(), Interrupt::default());
+    let mover = Mover::new(client.clone(), events, shape, interrupt);
     let talk = Talk { quiet: true, progress: false };
     Session::begin(Files::new(client), mover, Manner::default(), talk).unwrap()
 }
@@ -155,6 +163,31 @@ fn f1_a_tree_without_end_is_left() {
     let mut session = with_names(vec![name(b"dir", DIRECTORY)]);
     assert!(get(&mut session, "dir", &dir.path().join("in")).is_err());
     assert_eq!(found(dir.path()).len(), crate::get::DEEPEST + 1);
+}
+
+/// At a byte a second the first 4 KiB take more than an hour.
+#[test]
+fn an_interrupt_ends_the_wait_that_a_rate_demands() {
+    let dir = tempfile::tempdir().unwrap();
+    let (interrupt, reads) = (Interrupt::default(), Arc::new(AtomicUsize::new(0)));
+    let (interrupted, seen) = (Arc::clone(&interrupt), Arc::clone(&reads));
+    let shape = Shape { rate: Some(1), ..Shape::default() };
+    let mut session = shaped(shape, interrupt, move |request| match request {
+        Request::Realpath(_) => Reply::Names(vec![name(b"/", DIRECTORY)]),
+        Request::Lstat(_) | Request::Fstat(_) => {
+            Reply::Attrs(Attrs { size: Some(1 << 20), ..attrs(FILE) })
+        }
+        Request::Open { .. } => Reply::Handle(Handle::new(b"f").unwrap()),
+        Request::Read { len, .. } => {
+            seen.fetch_add(1, Ordering::Relaxed);
+            interrupted.store(true, Ordering::Relaxed);
+            Reply::Data(vec![7; usize::try_from(*len).unwrap()])
+        }
+        _ => Reply::status(Status::Ok),
+    });
+    assert!(get(&mut session, "x", &dir.path().join("x")).is_err());
+    assert_eq!(reads.load(Ordering::Relaxed), 1);
+    assert_eq!(dir.path().join("x").metadata().unwrap().len(), 4096);
 }
 
 /// Descriptors of ours that are open below a directory.

@@ -176,7 +176,8 @@ impl Session {
             });
         }
         let source = Source::open(from, manner, false)?;
-        if manner.resume || source.stat.len() > SMALL || !self.mover.is_free() {
+        let small = SMALL.min(self.mover.burst());
+        if manner.resume || source.stat.len() > small || !self.mover.is_free() {
             convoy.drain(self)?;
             return self.put_file(&source, to, manner);
         }

@@ -175,7 +175,6 @@ impl Mover {
     ) -> (u64, u32) {
         let chunk = self.client.sizes().read.max(1);
         let len = u32::try_from(most).map_or(chunk, |most| most.min(chunk));
-        self.pace.wait(len.into());
         self.next_token += 1;
         let target = Target::File { file: Arc::clone(local), offset };
         self.client.get(remote, offset, len, target, Check::None, self.next_token);
@@ -184,10 +183,35 @@ impl Mover {
 
     /// Sends bytes into a file.
     pub(crate) fn write(&mut self, remote: &Handle, offset: u64, data: Data) -> u64 {
-        self.pace.wait(data.len());
         self.next_token += 1;
         self.client.put(remote, offset, data, Check::None, self.next_token);
         self.next_token
+    }
+
+    /// Most bytes that may leave at once at the rate asked for.
+    pub(crate) fn burst(&self) -> u64 {
+        self.pace.chunk()
+    }
+
+    /// How long the rate asked for holds up what is next; not at all, if the user interrupted that.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        self.pace.pause(Instant::now()).filter(|_| !self.is_interrupted())
+    }
+
+    /// These bytes leave now.
+    pub(crate) fn charge(&mut self, bytes: u64) {
+        self.pace.charge(bytes, Instant::now());
+    }
+
+    /// Waits for an answer, but not long.
+    pub(crate) fn event_within(&self, patience: Duration) -> Option<Event> {
+        match self.events.recv_timeout(patience.min(TICK)) {
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                Some(Event::Ended(Error::ended("Connection closed")))
+            }
+        }
     }
 
     /// Waits for an answer.
@@ -233,7 +257,7 @@ impl Mover {
     /// only says how far reads may run ahead.
     pub(crate) fn fetch(&mut self, span: &Span<'_>, meter: &mut Meter) -> Moved {
         let mut run = Self::run(span.from, meter);
-        let chunk = self.shape.buffer.unwrap_or(self.client.sizes().read).max(1);
+        let chunk = self.chunk(self.client.sizes().read);
         // The one read beyond the size, which finds the end.
         let mut feeler = None;
         while !run.over || !run.under_way.is_empty() {
@@ -263,7 +287,7 @@ impl Mover {
     /// Takes a file there.
     pub(crate) fn send(&mut self, span: &Span<'_>, meter: &mut Meter) -> Moved {
         let mut run = Self::run(span.from, meter);
-        let chunk = u64::from(self.shape.buffer.unwrap_or(self.client.sizes().write).max(1));
+        let chunk = u64::from(self.chunk(self.client.sizes().write));
         while !run.over || !run.under_way.is_empty() {
             while !run.over && self.may_send(&run) {
                 let left = span.size.saturating_sub(run.next);
@@ -300,7 +324,21 @@ impl Mover {
         Run { meter, under_way: HashMap::new(), next: from, over: false, end: None, gap: None }
     }
 
+    /// Bytes of a request, by the command line, the rate, or else what the server takes.
+    fn chunk(&self, taken: u32) -> u32 {
+        let chunk = self.shape.buffer.unwrap_or(taken).max(1);
+        u32::try_from(self.pace.chunk()).map_or(chunk, |burst| burst.min(chunk))
+    }
+
+    /// Whether the rate or the user wants nothing more to leave now.
+    fn is_held_up(&self) -> bool {
+        self.pause().is_some() || self.is_interrupted()
+    }
+
     fn may_ask(&self, run: &Run<'_>, chunk: u32) -> bool {
+        if self.is_held_up() {
+            return false;
+        }
         let count = run.under_way.len();
         match self.shape.requests {
             Some(most) => count < most,
@@ -310,12 +348,12 @@ impl Mover {
 
     fn may_send(&self, run: &Run<'_>) -> bool {
         let few = self.shape.requests.is_none_or(|most| run.under_way.len() < most);
-        few && self.client.unsent() < QUEUE
+        few && self.client.unsent() < QUEUE && !self.is_held_up()
     }
 
     /// Notes the next `len` bytes as under way.
     fn ask(&mut self, run: &mut Run<'_>, len: u64) -> u64 {
-        self.pace.wait(len);
+        self.charge(len);
         self.next_token += 1;
         run.under_way.insert(self.next_token, (run.next, len));
         run.next += len;
@@ -326,17 +364,15 @@ impl Mover {
         if !run.over && self.is_interrupted() {
             run.fail(run.next, Wrong::Interrupted);
         }
-        if run.under_way.is_empty() {
+        let pause = self.pause().filter(|_| !run.over);
+        if run.under_way.is_empty() && pause.is_none() {
             return;
         }
-        match self.events.recv_timeout(TICK) {
-            Ok(Event::Answer { token, answer }) => self.answered(run, token, answer),
-            Ok(Event::Room | Event::Unsent { .. }) => {}
-            Ok(Event::Ended(error)) => self.lost(run, error),
-            Err(RecvTimeoutError::Timeout) => run.meter.tick(Instant::now()),
-            Err(RecvTimeoutError::Disconnected) => {
-                self.lost(run, Error::ended("Connection closed"));
-            }
+        match self.event_within(pause.unwrap_or(TICK)) {
+            Some(Event::Answer { token, answer }) => self.answered(run, token, answer),
+            Some(Event::Room | Event::Unsent { .. }) => {}
+            Some(Event::Ended(error)) => self.lost(run, error),
+            None => run.meter.tick(Instant::now()),
         }
     }
 
@@ -369,7 +405,8 @@ impl Mover {
     }
 }
 
-/// Keeps requests at least as far apart as a rate demands.
+/// Keeps requests at least as far apart as a rate demands. Nobody sleeps for it: who asks waits for
+/// answers, the user's patience and the clock alike.
 struct Pace {
     rate: Option<u64>,
     next: Instant,
@@ -378,17 +415,57 @@ struct Pace {
 impl Pace {
     /// What may leave at once after a pause.
     const BURST: Duration = Duration::from_millis(50);
+    /// Requests a second, at least: what a burst holds.
+    const REQUESTS: u64 = 20;
+    /// Smaller requests would be mostly heads.
+    const SMALLEST: u64 = 4096;
 
     fn new(rate: Option<u64>) -> Self {
         Self { rate, next: Instant::now() }
     }
 
-    fn wait(&mut self, bytes: u64) {
+    /// Most bytes of a request.
+    fn chunk(&self) -> u64 {
+        self.rate.map_or(u64::MAX, |rate| (rate / Self::REQUESTS).max(Self::SMALLEST))
+    }
+
+    /// How long the next request has to wait, if it has to.
+    fn pause(&self, now: Instant) -> Option<Duration> {
+        let left = self.next.saturating_duration_since(now);
+        (self.rate.is_some() && !left.is_zero()).then_some(left)
+    }
+
+    /// These bytes leave now.
+    fn charge(&mut self, bytes: u64, now: Instant) {
         let Some(rate) = self.rate else { return };
-        let now = Instant::now();
         let earliest = now.checked_sub(Self::BURST).unwrap_or(now);
-        self.next = self.next.max(earliest);
-        std::thread::sleep(self.next.saturating_duration_since(now));
-        self.next += Duration::from_secs_f64(bytes as f64 / rate as f64);
+        self.next = self.next.max(earliest) + Duration::from_secs_f64(bytes as f64 / rate as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_kept_in_small_steps() {
+        let now = Instant::now();
+        let mut pace = Pace::new(Some(1_000_000));
+        assert_eq!(pace.chunk(), 50_000);
+        let (mut at, mut sent) = (now, 0);
+        while at < now + Duration::from_secs(2) {
+            match pace.pause(at) {
+                Some(pause) => at += pause,
+                None => {
+                    pace.charge(pace.chunk(), at);
+                    sent += pace.chunk();
+                }
+            }
+        }
+        assert!((2_000_000..=2_150_000).contains(&sent), "{sent} bytes in 2 s");
+        assert_eq!(Pace::new(Some(1)).chunk(), Pace::SMALLEST);
+        let mut free = Pace::new(None);
+        free.charge(u64::MAX, now);
+        assert_eq!((free.pause(now), free.chunk()), (None, u64::MAX));
     }
 }
