@@ -4,6 +4,7 @@
 //! args          the command line
 //! connect       a login, or a server's pipes
 //! run           lines in, exit code out; interactive reads them from a terminal
+//! interrupt     what SIGINT does
 //! command       a line's words (words) -> a command
 //! session       what commands do: ls, get, put and the small ones
 //! files         the server's files, question by question
@@ -31,6 +32,7 @@ mod glob;
 #[cfg(test)]
 mod hostile;
 mod interactive;
+mod interrupt;
 mod listing;
 mod local;
 mod ls;

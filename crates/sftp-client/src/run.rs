@@ -6,21 +6,20 @@
 //! ```
 
 use crate::args::Args;
-use crate::command::{self, Line};
+use crate::command::{self, Command, Line};
 use crate::connect;
 use crate::escape::shown;
 use crate::failure::{Failure, Result, strerror};
 use crate::files::Files;
 use crate::interactive::Dialogue;
+use crate::interrupt::Interrupts;
 use crate::session::{Flow, Session, Talk};
-use crate::transfer::{Interrupt, Mover};
+use crate::transfer::Mover;
 use crate::words;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Exit code of what ends the program by itself: sftp(1)'s.
 const FATAL: u8 = 255;
@@ -44,10 +43,10 @@ fn session(args: &Args) -> Result<ExitCode> {
     let script = args.batch.as_deref().map(open).transpose()?;
     let (events_in, events) = std::sync::mpsc::channel();
     let connection = connect::connect(args, events_in)?;
-    let interrupt = watch_interrupts()?;
+    let interrupts = Interrupts::watch()?;
     let client = connection.client().clone();
     let files = Files::new(client.clone());
-    let mover = Mover::new(client, events, args.shape, Arc::clone(&interrupt));
+    let mover = Mover::new(client, events, args.shape, interrupts.seen());
     let talk = Talk { quiet: args.quiet, progress: !args.quiet && std::io::stderr().is_terminal() };
     files.ready().map_err(|failure| match failure {
         Failure::Because(why) | Failure::Lost(why) => {
@@ -59,7 +58,7 @@ fn session(args: &Args) -> Result<ExitCode> {
         eprintln!("{}", connection.greeting());
     }
     let session = Session::begin(files, mover, args.manner, talk)?;
-    let mut runner = Runner { session, interrupt, batch: args.batch.is_some() };
+    let mut runner = Runner { session, interrupts, batch: args.batch.is_some() };
     let outcome = match runner.destination(args)? {
         Some(outcome) => outcome,
         None => runner.lines(script)?,
@@ -67,16 +66,6 @@ fn session(args: &Args) -> Result<ExitCode> {
     drop(runner);
     connection.close();
     Ok(outcome)
-}
-
-/// SIGINT stops a command; a second one, the program.
-fn watch_interrupts() -> Result<Interrupt> {
-    let seen = Arc::new(AtomicBool::new(false));
-    let signal = signal_hook::consts::SIGINT;
-    let watched = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&seen))
-        .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&seen)));
-    watched.map_err(|error| Failure::local("SIGINT", &error))?;
-    Ok(seen)
 }
 
 fn open(path: &Path) -> Result<Box<dyn BufRead>> {
@@ -91,7 +80,7 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>> {
 /// Runs lines in a session.
 struct Runner {
     session: Session,
-    interrupt: Interrupt,
+    interrupts: Interrupts,
     /// A failure ends it all (`-b`).
     batch: bool,
 }
@@ -105,7 +94,7 @@ impl Runner {
         let path = self.session.absolute(path);
         if args.target.is_none() && self.session.files.is_directory(&path) {
             self.session.say(&format!("Changing to: {}", shown(&path)));
-            return match self.session.run(command::Command::Cd(Some(path))) {
+            return match self.session.run(Command::Cd(Some(path))) {
                 Ok(_) => Ok(None),
                 Err(failure) => failure.tell().map(|()| Some(FAILED)),
             };
@@ -159,20 +148,32 @@ impl Runner {
         }
     }
 
+    /// Does a command. Interrupts are for the user's shell while that runs.
+    fn command(&mut self, command: Command) -> Result<Flow> {
+        let is_shell = matches!(command, Command::Shell(_) | Command::LocalList(_));
+        if !is_shell {
+            return self.session.run(command);
+        }
+        self.interrupts.ignore();
+        let outcome = self.session.run(command);
+        self.interrupts.heed()?;
+        outcome
+    }
+
     /// Does a line, and tells what comes of it for those after it.
     fn line(&mut self, text: &[u8], echo: bool) -> Result<Next> {
-        self.interrupt.store(false, Ordering::Relaxed);
+        self.interrupts.clear();
         let Line { may_fail, silent, command, .. } = command::parse(text);
         let refused = command.as_ref().err().map(|why| eprintln!("{why}"));
         if echo && !silent {
             self.session.print(&format!("sftp> {}\n", shown(text)))?;
         }
         let outcome = match (refused, command) {
-            (None, Ok(Some(command))) => self.session.run(command),
+            (None, Ok(Some(command))) => self.command(command),
             (None, Ok(None)) => Ok(Flow::Go),
             _ => Err(Failure::Told),
         };
-        if self.interrupt.load(Ordering::Relaxed) {
+        if self.interrupts.is_seen() {
             eprintln!("Interrupt");
         }
         match outcome {

@@ -403,6 +403,17 @@ fn a_file_is_not_emptied_by_a_copy_to_itself() {
     }
 }
 
+/// Its SIGINTs are the child's, however many: the terminal sends them to both.
+#[test]
+fn a_command_of_the_shell_may_be_interrupted_twice() {
+    if stock() {
+        let twice = "!kill -INT $PPID; sleep 0.05; kill -INT $PPID; sleep 0.05; echo alive\npwd\n";
+        let (out, err, _) = trace(OURS, SERVER, &["-b", "-"], twice);
+        assert!(out.contains("alive\n") && out.ends_with("exit Some(0)\n"), "{out}{err}");
+        assert!(out.contains("Remote working directory") && !err.contains("Interrupt"), "{err}");
+    }
+}
+
 #[test]
 fn sizes_of_requests_make_no_difference() {
     for (buffer, requests) in [("5", "1"), ("1000", "3"), ("32768", "64"), ("64000", "2")] {
