@@ -84,8 +84,13 @@ fn with_answers(
     names: Vec<Name>,
     mut other: impl FnMut(&Request) -> Option<Reply> + Send + 'static,
 ) -> Session {
+    let mut usual = usual(names);
+    session(move |request| other(request).unwrap_or_else(|| usual(request)))
+}
+
+fn usual(names: Vec<Name>) -> impl FnMut(&Request) -> Reply + Send {
     let mut listed = false;
-    let mut usual = move |request: &Request| match request {
+    move |request: &Request| match request {
         Request::Realpath(path) if path == b"." => Reply::Names(vec![name(b"/", DIRECTORY)]),
         Request::Realpath(path) => Reply::Names(vec![name(path, DIRECTORY)]),
         Request::Stat(path) | Request::Lstat(path) => match path.ends_with(b"dir") {
@@ -106,8 +111,7 @@ fn with_answers(
         Request::Read { .. } => Reply::status(Status::Eof),
         Request::Close(_) => Reply::status(Status::Ok),
         _ => Reply::status(Status::Unsupported),
-    };
-    session(move |request| other(request).unwrap_or_else(|| usual(request)))
+    }
 }
 
 /// The names in `top`, deeper ones by their path.
@@ -188,6 +192,38 @@ fn an_interrupt_ends_the_wait_that_a_rate_demands() {
     assert!(get(&mut session, "x", &dir.path().join("x")).is_err());
     assert_eq!(reads.load(Ordering::Relaxed), 1);
     assert_eq!(dir.path().join("x").metadata().unwrap().len(), 4096);
+}
+
+#[test]
+fn an_interrupted_or_strict_command_stops_and_has_failed() {
+    use crate::command::{Change, Command};
+    let dir: Vec<Name> = ["a", "b", "c"].map(|n| name(n.as_bytes(), FILE)).into();
+    let words = words::split(b"*").unwrap();
+    let commands = || {
+        [
+            Command::Remove(words[0].clone()),
+            Command::Change { what: Change::Mode(0o600), follow: true, files: words[0].clone() },
+        ]
+    };
+    for (interrupts, strict, steps) in [(true, false, 1), (false, true, 1), (false, false, 3)] {
+        for command in commands() {
+            let (interrupt, count) = (Interrupt::default(), Arc::new(AtomicUsize::new(0)));
+            let (interrupted, seen) = (Arc::clone(&interrupt), Arc::clone(&count));
+            let mut usual = usual(dir.clone());
+            let answer = move |request: &Request| match request {
+                Request::Remove(_) | Request::Setstat(..) => {
+                    seen.fetch_add(1, Ordering::Relaxed);
+                    interrupted.store(interrupts, Ordering::Relaxed);
+                    Reply::status(if interrupts { Status::Ok } else { Status::Failure })
+                }
+                request => usual(request),
+            };
+            let mut session = shaped(Shape::default(), interrupt, answer);
+            session.strict = strict;
+            assert!(session.run(command).is_err());
+            assert_eq!(count.load(Ordering::Relaxed), steps, "{interrupts} {strict}");
+        }
+    }
 }
 
 /// Descriptors of ours that are open below a directory.

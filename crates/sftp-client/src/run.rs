@@ -164,10 +164,11 @@ impl Runner {
     fn line(&mut self, text: &[u8], echo: bool) -> Result<Next> {
         self.interrupts.clear();
         let Line { may_fail, silent, command, .. } = command::parse(text);
-        let refused = command.as_ref().err().map(|why| eprintln!("{why}"));
         if echo && !silent {
             self.session.print(&format!("sftp> {}\n", shown(text)))?;
         }
+        let refused = command.as_ref().err().map(|why| eprintln!("{why}"));
+        self.session.strict = self.batch && !may_fail;
         let outcome = match (refused, command) {
             (None, Ok(Some(command))) => self.command(command),
             (None, Ok(None)) => Ok(Flow::Go),
@@ -181,7 +182,7 @@ impl Runner {
             Ok(Flow::Quit) => Ok(Next::Quit),
             Err(failure) => {
                 failure.tell()?;
-                Ok(if self.batch && !may_fail { Next::Abort } else { Next::Line })
+                Ok(if self.session.strict { Next::Abort } else { Next::Line })
             }
         }
     }

@@ -47,6 +47,8 @@ pub(crate) struct Session {
     /// What all transfers do, by the command line.
     pub(crate) manner: Manner,
     talk: Talk,
+    /// The first of several files that fails is the last (sftp(1)'s batches).
+    pub(crate) strict: bool,
 }
 
 impl Session {
@@ -56,7 +58,7 @@ impl Session {
             Failure::Because(why) => Failure::Lost(format!("{why}\nNeed cwd")),
             other => other,
         })?;
-        Ok(Self { files, mover, directory: start.clone(), start, manner, talk })
+        Ok(Self { files, mover, directory: start.clone(), start, manner, talk, strict: false })
     }
 
     /// Does what a command says.
@@ -165,11 +167,14 @@ impl Session {
         let mut outcome = Ok(());
         for path in self.expand(files)? {
             if self.mover.is_interrupted() {
-                break;
+                return Err(Failure::Told);
             }
             self.say(&format!("Removing {}", shown(&path)));
             let removed = self.files.remove(&path);
             outcome = self.note(removed, outcome)?;
+            if self.is_enough(&outcome) {
+                break;
+            }
         }
         outcome
     }
@@ -178,12 +183,20 @@ impl Session {
         let mut outcome = Ok(());
         for path in self.expand(files)? {
             if self.mover.is_interrupted() {
-                break;
+                return Err(Failure::Told);
             }
             let changed = self.change_one(what, follow, &path);
             outcome = self.note(changed, outcome)?;
+            if self.is_enough(&outcome) {
+                break;
+            }
         }
         outcome
+    }
+
+    /// Whether a file that failed ends its command.
+    fn is_enough(&self, outcome: &Result<()>) -> bool {
+        self.strict && outcome.is_err()
     }
 
     fn change_one(&mut self, what: Change, follow: bool, path: &[u8]) -> Result<()> {
