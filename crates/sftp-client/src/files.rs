@@ -257,7 +257,7 @@ impl Files {
 
 fn attrs(reply: std::result::Result<Reply, Error>) -> std::result::Result<Attrs, Error> {
     match reply? {
-        Reply::Attrs(attrs) => Ok(attrs),
+        Reply::Attrs(attrs) => Ok(Attrs { extended: Vec::new(), ..attrs }),
         _ => Err(Error::ended("attributes were asked for, something else came")),
     }
 }

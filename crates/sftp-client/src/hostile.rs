@@ -226,6 +226,22 @@ fn an_interrupted_or_strict_command_stops_and_has_failed() {
     }
 }
 
+#[test]
+fn f6_extended_attributes_that_nobody_asked_for_are_not_kept() {
+    let extended = vec![(b"x@y".to_vec(), vec![7; 1000])];
+    let file = Attrs { extended, ..attrs(FILE) };
+    let names = vec![Name { attrs: file.clone(), ..name(b"a", FILE) }];
+    let session = with_answers(names, move |request| match request {
+        Request::Stat(_) | Request::Lstat(_) => Some(Reply::Attrs(file.clone())),
+        _ => None,
+    });
+    let listed = session.files.list(b"/dir").unwrap();
+    let seen =
+        [&listed[0].attrs, &session.files.stat(b"a").unwrap(), &session.files.lstat(b"a").unwrap()]
+            .map(|attrs| attrs.extended.len());
+    assert_eq!((listed.len(), seen), (1, [0; 3]));
+}
+
 /// Descriptors of ours that are open below a directory.
 fn held(top: &Path) -> usize {
     let held = std::fs::read_dir("/proc/self/fd").unwrap().flatten();

@@ -51,6 +51,8 @@ impl Listing {
             // A reply without names would let a server keep us here (F6).
             Ok(Reply::Names(mut names)) if !names.is_empty() => {
                 names.retain(|name| is_component(name, &self.path));
+                // Nothing here asks for them, and a server may send any amount.
+                names.iter_mut().for_each(|name| name.attrs.extended = Vec::new());
                 return Ok(Some(names));
             }
             Ok(_) => {}
