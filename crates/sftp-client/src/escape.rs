@@ -29,7 +29,7 @@ fn escape(bytes: &[u8], utf8: bool) -> String {
 }
 
 /// Printable, and unable to reorder or hide its neighbours.
-fn is_plain(char: char, utf8: bool) -> bool {
+pub(crate) fn is_plain(char: char, utf8: bool) -> bool {
     (char.is_ascii() || utf8) && (!char.is_control() || char == '\t') && !is_invisible(char)
 }
 

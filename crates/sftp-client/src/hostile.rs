@@ -67,12 +67,13 @@ fn attrs(mode: u32) -> Attrs {
     Attrs { size: Some(4), mode: Some(mode), ..Attrs::default() }
 }
 
-fn name(name: &[u8], mode: u32) -> Name {
+pub(crate) fn name(name: &[u8], mode: u32) -> Name {
     Name { name: name.to_vec(), longname: Vec::new(), attrs: attrs(mode) }
 }
 
 const FILE: u32 = 0o100_644;
 const DIRECTORY: u32 = 0o040_755;
+pub(crate) const LINK: u32 = 0o120_777;
 
 /// A server whose every directory has these names, once, and whose every file says `evil`.
 fn with_names(names: Vec<Name>) -> Session {
@@ -80,7 +81,7 @@ fn with_names(names: Vec<Name>) -> Session {
 }
 
 /// The same, but for some answers.
-fn with_answers(
+pub(crate) fn with_answers(
     names: Vec<Name>,
     mut other: impl FnMut(&Request) -> Option<Reply> + Send + 'static,
 ) -> Session {

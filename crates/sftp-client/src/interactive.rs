@@ -1,9 +1,10 @@
 //! Lines from a terminal: edited, completed, remembered for the session.
 //!
 //! Tab completes commands, then paths, of the side that the command's argument is on. What cannot
-//! be typed (control characters, no UTF-8) is not offered.
+//! be typed or seen (control and invisible characters, no UTF-8) is not offered.
 
 use crate::command::{self, Side};
+use crate::escape::is_plain;
 use crate::failure::{Failure, Result};
 use crate::files::{Files, kind};
 use crate::glob::Kind;
@@ -19,6 +20,9 @@ use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use sftp::codec::Name;
 use std::os::unix::ffi::OsStringExt;
+
+/// Symbolic links of the server that a completion looks behind.
+const MOST_LINKS: usize = 32;
 
 /// A terminal that lines are read from.
 pub(crate) struct Dialogue {
@@ -117,16 +121,20 @@ impl Paths {
         let text = word.text.as_bytes();
         let slash = text.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
         let (directory, start) = text.split_at(slash);
+        let fits = |name: &str| {
+            name.as_bytes().starts_with(start)
+                && (!name.starts_with('.') || start.starts_with(b"."))
+                && name != "."
+                && name != ".."
+                && can_be_typed(name)
+        };
         let names = match side {
-            Side::Remote => self.remote(directory),
-            Side::Local => here(directory),
+            Side::Remote => self.remote(directory, fits),
+            Side::Local => here(directory, fits),
             Side::Neither => Vec::new(),
         };
         let mut choices: Vec<Choice> = names
             .into_iter()
-            .filter(|(name, _)| name.as_bytes().starts_with(start))
-            .filter(|(name, _)| !name.starts_with('.') || start.starts_with(b"."))
-            .filter(|(name, _)| name != "." && name != ".." && !name.chars().any(char::is_control))
             .map(|(name, is_directory)| {
                 let directory = String::from_utf8_lossy(directory);
                 path_choice(&directory, &name, is_directory, word.quote)
@@ -136,30 +144,43 @@ impl Paths {
         choices
     }
 
-    fn remote(&self, directory: &[u8]) -> Vec<(String, bool)> {
+    /// The names that fit, and whether they are directories. Each link among them costs a round
+    /// trip: past the first few they count as files.
+    fn remote(&self, directory: &[u8], fits: impl Fn(&str) -> bool) -> Vec<(String, bool)> {
         let directory = absolute(directory, &self.directory);
         let entries = self.files.list(&directory).unwrap_or_default();
-        let is_directory = |entry: &Name| match kind(&entry.attrs) {
+        let mut looks = 0..MOST_LINKS;
+        let mut is_directory = |name: &str, kind: Kind| match kind {
             Kind::Directory => true,
-            Kind::Link => self.files.is_directory(&join(&directory, &entry.name)),
+            Kind::Link => {
+                looks.next().is_some()
+                    && self.files.is_directory(&join(&directory, name.as_bytes()))
+            }
             Kind::Other => false,
         };
-        let named = entries.into_iter().filter_map(|entry| {
-            let is_directory = is_directory(&entry);
-            Some((String::from_utf8(entry.name).ok()?, is_directory))
+        let named = entries.into_iter().filter_map(|Name { name, attrs, .. }| {
+            let name = String::from_utf8(name).ok().filter(|name| fits(name))?;
+            let is_directory = is_directory(&name, kind(&attrs));
+            Some((name, is_directory))
         });
         named.collect()
     }
 }
 
-fn here(directory: &[u8]) -> Vec<(String, bool)> {
+fn here(directory: &[u8], fits: impl Fn(&str) -> bool) -> Vec<(String, bool)> {
     let directory: &[u8] = if directory.is_empty() { b"." } else { directory };
     let entries = std::fs::read_dir(local::path(directory)).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
-        let is_directory = entry.path().is_dir();
-        Some((String::from_utf8(entry.file_name().into_vec()).ok()?, is_directory))
+        let name =
+            String::from_utf8(entry.file_name().into_vec()).ok().filter(|name| fits(name))?;
+        Some((name, entry.path().is_dir()))
     });
     named.collect()
+}
+
+/// What would drive the terminal, or look like something else on it, is not offered (E2).
+fn can_be_typed(name: &str) -> bool {
+    name.chars().all(|char| is_plain(char, true) && !char.is_control())
 }
 
 /// The second path of `get` is on this side, and that of `put` on the other.
@@ -274,6 +295,36 @@ mod tests {
             let words = crate::words::split(line.as_bytes()).unwrap();
             assert_eq!(words[0].literal(), format!("d/{name}").into_bytes());
         }
+    }
+
+    #[test]
+    fn e2_completion_offers_what_can_be_seen_and_looks_behind_few_links() {
+        use crate::hostile::{LINK, name, with_answers};
+        use sftp::codec::{Reply, Request, Status};
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let links = (0..500)
+            .map(|n| name(format!("{}{n:03}", if n < 400 { "a" } else { "b" }).as_bytes(), LINK));
+        let mut names: Vec<Name> = links.collect();
+        let hidden = ["a\u{202e}gpj", "a\u{200b}", "a\tb", "a\u{1b}[1m"];
+        names.extend(hidden.map(|bytes| name(bytes.as_bytes(), LINK)));
+        let looks = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&looks);
+        let session = with_answers(names, move |request| match request {
+            Request::Stat(_) => {
+                seen.fetch_add(1, Ordering::Relaxed);
+                Some(Reply::status(Status::NoSuchFile))
+            }
+            _ => None,
+        });
+        let paths = Paths { files: session.files.clone(), directory: b"/".to_vec() };
+        let offered = |text: &str| {
+            let before = looks.load(Ordering::Relaxed);
+            let choices = paths.paths(&last_word(&format!("get {text}")), Side::Remote);
+            (choices.len(), looks.load(Ordering::Relaxed) - before)
+        };
+        assert_eq!(offered("b49"), (10, 10));
+        assert_eq!(offered("a"), (400, MOST_LINKS));
     }
 
     #[test]
