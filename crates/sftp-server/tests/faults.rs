@@ -99,6 +99,26 @@ fn f3_a_umask_needs_no_call_that_may_be_forbidden() {
 }
 
 #[test]
+fn a_rename_replaces_nothing_on_file_systems_of_any_kind() {
+    for link in ["EPERM", "EOPNOTSUPP", "ENOSYS", "EXDEV", "EEXIST"] {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["old", "there"] {
+            fs::write(dir.path().join(name), name).unwrap();
+        }
+        let rename = |to: &str| Request::Rename { from: b"old".to_vec(), to: to.into() };
+        let faults = format!("-e inject=renameat2:error=EINVAL -e inject=linkat:error={link}");
+        if strace() {
+            let replies = ask(dir.path(), "", &faults, &[rename("there"), rename("new")]);
+            let codes: Vec<_> = replies.iter().map(|reply| told(reply).0).collect();
+            let moved = if link == "EEXIST" { Status::Failure } else { Status::Ok };
+            assert_eq!(codes, [Status::Failure, moved], "{link}");
+            assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"there");
+            assert_eq!(dir.path().join("new").exists(), moved == Status::Ok);
+        }
+    }
+}
+
+#[test]
 fn r1_a_put_file_that_cannot_be_closed_replaces_nothing() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("file"), "old").unwrap();

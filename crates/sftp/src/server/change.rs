@@ -4,10 +4,10 @@ use super::attributes::{self, Target};
 use super::fault::Fault;
 use super::handles::{Open, What};
 use super::log::Level;
-use super::paths::NOFOLLOW;
+use super::noreplace;
 use super::queue::Shared;
 use crate::codec::{Attrs, Handle, OpenFlags, Reply, Status};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 
@@ -109,27 +109,7 @@ impl Shared {
     /// RENAME: never over something (section 6.5).
     pub(super) fn rename(&self, from: &[u8], to: &[u8]) -> Result<(), Fault> {
         self.log_two("rename old", "new", from, to);
-        let start = &self.start;
-        match rustix::fs::renameat_with(start, from, start, to, RenameFlags::NOREPLACE) {
-            // The file system cannot: as OpenSSH does it.
-            Err(Errno::INVAL | Errno::NOSYS) => self.rename_by_link(from, to),
-            done => Ok(done?),
-        }
-    }
-
-    /// A second name and the first removed, of a file; for anything else there is no safe way.
-    fn rename_by_link(&self, from: &[u8], to: &[u8]) -> Result<(), Fault> {
-        let start = &self.start;
-        let kind = rustix::fs::statat(start, from, NOFOLLOW)?.st_mode;
-        if FileType::from_raw_mode(kind) == FileType::RegularFile {
-            rustix::fs::linkat(start, from, start, to, AtFlags::empty())?;
-            return Ok(rustix::fs::unlinkat(start, from, AtFlags::empty())?);
-        }
-        match rustix::fs::statat(start, to, NOFOLLOW) {
-            Err(Errno::NOENT) => Ok(rustix::fs::renameat(start, from, start, to)?),
-            Ok(_) => Err(Errno::EXIST.into()),
-            Err(errno) => Err(errno.into()),
-        }
+        Ok(noreplace::rename(self.start.as_fd(), from, to)?)
     }
 
     pub(super) fn posix_rename(&self, from: &[u8], to: &[u8]) -> Result<(), Fault> {

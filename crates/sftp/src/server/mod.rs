@@ -26,6 +26,7 @@ mod log;
 mod longname;
 mod look;
 mod names;
+mod noreplace;
 mod options;
 mod output;
 mod paths;

@@ -7,13 +7,14 @@ use super::attributes::{self, permissions};
 use super::change::{open_directory, shown};
 use super::fault::Fault;
 use super::log::Level;
+use super::noreplace;
 use super::paths;
 use super::queue::Shared;
 use super::xattrs;
 use crate::codec::{
     Attrs, FileContent, FileStatus, GetFile, MAX_PACKET, PutFile, PutFlags, Reply, Status,
 };
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -251,14 +252,7 @@ fn put_in_place(
     if !flags.has(PutFlags::NO_REPLACE) {
         return rustix::fs::renameat(directory, part, directory, name);
     }
-    let how = RenameFlags::NOREPLACE;
-    match rustix::fs::renameat_with(directory, part, directory, name, how) {
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            rustix::fs::linkat(directory, part, directory, name, AtFlags::empty())?;
-            rustix::fs::unlinkat(directory, part, AtFlags::empty())
-        }
-        done => done,
-    }
+    noreplace::rename(directory, part, name)
 }
 
 fn write_all(fd: &OwnedFd, mut content: &[u8]) -> Result<(), Errno> {
