@@ -12,7 +12,7 @@
 //!
 //! **Order.** Replies come in any order, effects as if requests were run one by one: what only
 //! looks may overtake what only looks, and nothing else overtakes anything. A WRITE is done at once
-//! unless something that came before it still needs its handle as it was.
+//! unless something that came before it still needs its handle as it was, or may change its file.
 
 mod attributes;
 mod blocks;

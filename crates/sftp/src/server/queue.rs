@@ -13,7 +13,7 @@ use super::names::Names;
 use super::paths::Start;
 use super::permit;
 use super::run;
-use crate::codec::{Extended, Handle, MAX_PACKET, PutFlags, Request};
+use crate::codec::{Extended, Handle, MAX_PACKET, OpenFlags, PutFlags, Request};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::fmt::Arguments;
@@ -106,9 +106,16 @@ fn handles(request: &Request) -> [Option<&Handle>; 2] {
     }
 }
 
-/// Whether a request, named by path, may be about the file of any handle.
+/// Whether a request may change a file that other handles have open: by its path, or by a handle of
+/// its own.
 fn is_about_any_file(request: &Request) -> bool {
-    matches!(request, Request::Setstat(..) | Request::Extended(Extended::Lsetstat(..)))
+    match request {
+        Request::Setstat(..)
+        | Request::Extended(Extended::Lsetstat(..) | Extended::CopyData { .. }) => true,
+        Request::Open { flags, .. } => flags.has(OpenFlags::TRUNCATE),
+        Request::Fsetstat(_, attrs) => attrs.size.is_some(),
+        _ => false,
+    }
 }
 
 #[derive(Default)]
@@ -119,7 +126,7 @@ pub(super) struct State {
     running: usize,
     /// What runs changes something, and is alone.
     exclusive: bool,
-    /// SETSTATs by path that are not done.
+    /// Requests that may change any file and are not done.
     about_any: usize,
     /// Whole replies.
     pub(super) ready: Vec<u8>,

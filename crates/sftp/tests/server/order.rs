@@ -62,6 +62,40 @@ fn a_write_waits_for_what_came_before_it_on_its_file() {
     }
 }
 
+/// What is asked first is overwritten, not what is asked last.
+#[test]
+fn a_write_waits_for_what_cuts_or_copies_its_file_by_another_handle() {
+    let mut peer = Peer::new("");
+    fs::File::create(peer.path("large")).unwrap().set_len(64 << 20).unwrap();
+    fs::write(peer.path("old"), noise(100_000)).unwrap();
+    let (large, old) = (peer.open("large", OpenFlags::READ), peer.open("old", OpenFlags::READ));
+    let slow = Extended::BlockHashes { handle: large, offset: 0, len: 0, block: 1 << 20 };
+    for round in 0..3 {
+        let (handle, other) = (peer.create("file"), peer.create("file"));
+        let before = match round {
+            0 => Request::Open {
+                path: b"file".to_vec(),
+                flags: OpenFlags::WRITE | OpenFlags::TRUNCATE,
+                attrs: Attrs::default(),
+            },
+            1 => Request::Extended(Extended::CopyData {
+                from: old.clone(),
+                from_offset: 0,
+                len: 0,
+                to: other,
+                to_offset: 0,
+            }),
+            _ => Request::Fsetstat(other, Attrs { size: Some(0), ..Attrs::default() }),
+        };
+        let mut bytes = Vec::new();
+        let ids = [Request::Extended(slow.clone()), before, write(&handle, 0, b"new")]
+            .map(|request| peer.encode(&request, &mut bytes));
+        peer.send(&bytes);
+        ids.into_iter().for_each(|id| drop(peer.reply(id)));
+        assert!(fs::read(peer.path("file")).unwrap().starts_with(b"new"), "round {round}");
+    }
+}
+
 /// A WRITE after the CLOSE of its handle is refused, whoever got there first.
 #[test]
 fn a_closed_handle_is_closed_for_all_that_follows() {
