@@ -19,6 +19,9 @@ pub(crate) struct Files {
     client: Client,
 }
 
+/// Users, and groups, asked for at once: names of 255 bytes fit into one reply.
+const MOST_IDS: usize = 400;
+
 /// The bits of a mode that say what a file is.
 const KIND: u32 = 0o170_000;
 
@@ -180,11 +183,23 @@ impl Files {
         let sorted = |ids: BTreeSet<u32>| ids.into_iter().collect::<Vec<u32>>();
         let users = sorted(owners.iter().map(|&(user, _)| user).collect());
         let groups = sorted(owners.iter().map(|&(_, group)| group).collect());
-        let ask = Extended::UsersGroupsById { users: users.clone(), groups: groups.clone() };
+        let mut names = Names::default();
+        let (mut users, mut groups) = (users.chunks(MOST_IDS), groups.chunks(MOST_IDS));
+        loop {
+            let (users, groups) = (users.next(), groups.next());
+            if users.or(groups).is_none() {
+                return Ok(Some(names));
+            }
+            names.add(self.some_names(users.unwrap_or_default(), groups.unwrap_or_default())?);
+        }
+    }
+
+    fn some_names(&self, users: &[u32], groups: &[u32]) -> Result<Names> {
+        let ask = Extended::UsersGroupsById { users: users.to_vec(), groups: groups.to_vec() };
         let reply = self.client.call(&Request::Extended(ask));
         let reply = reply.map_err(|error| Failure::asked("users-groups-by-id", &error))?;
         let answer = extended(reply, Groups::parse, "users-groups-by-id")?;
-        Ok(Some(Names::new(&users, &groups, answer)))
+        Ok(Names::new(users, groups, answer))
     }
 
     /// Opens a file; `role` says in errors what it is opened as.

@@ -6,7 +6,10 @@ use crate::session::{Session, Talk};
 use crate::transfer::{Interrupt, Mover, Shape};
 use crate::words;
 use sftp::client::{Incoming, Outgoing, pair};
-use sftp::codec::{Attrs, Handle, Hello, Name, Reply, Request, Status, VERSION};
+use sftp::codec::{
+    Attrs, Extended, Groups, Handle, Hello, Name, Reply, Request, Status, VERSION,
+    name as extension,
+};
 use std::io::{IoSlice, IoSliceMut};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -46,7 +49,8 @@ fn serve(
             match Request::parse(&packet) {
                 Ok((id, request)) => answer(&request).encode(id, &mut said),
                 Err(_) => {
-                    Hello { version: VERSION, extensions: Vec::new() }.encode_version(&mut said)
+                    let extensions = vec![(extension::USERS_GROUPS.to_vec(), b"1".to_vec())];
+                    Hello { version: VERSION, extensions }.encode_version(&mut said)
                 }
             }
             if incoming.take(&[IoSlice::new(&said)]).is_err() {
@@ -241,6 +245,27 @@ fn f6_extended_attributes_that_nobody_asked_for_are_not_kept() {
         [&listed[0].attrs, &session.files.stat(b"a").unwrap(), &session.files.lstat(b"a").unwrap()]
             .map(|attrs| attrs.extended.len());
     assert_eq!((listed.len(), seen), (1, [0; 3]));
+}
+
+#[test]
+fn names_of_many_owners_are_asked_for_in_parts() {
+    let session = with_answers(Vec::new(), |request| match request {
+        Request::Extended(Extended::UsersGroupsById { users, groups }) => {
+            assert!(users.len() <= 400 && groups.len() <= 400);
+            let names = |ids: &[u32]| ids.iter().map(|id| id.to_string().into_bytes()).collect();
+            let groups = Groups { users: names(users), groups: names(groups) };
+            Some(Reply::Extended(groups.encode()))
+        }
+        _ => None,
+    });
+    let owned = |id| Attrs { owner: Some((id, id / 2)), ..Attrs::default() };
+    let files: Vec<Attrs> = (0..1001).map(owned).collect();
+    let names = session.files.names(files.iter()).unwrap().unwrap();
+    assert_eq!((names.users.len(), names.groups.len()), (1001, 501));
+    assert_eq!(
+        (names.users[&1000].as_slice(), names.groups[&500].as_slice()),
+        (&b"1000"[..], &b"500"[..])
+    );
 }
 
 /// Descriptors of ours that are open below a directory.

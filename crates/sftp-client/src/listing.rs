@@ -64,6 +64,12 @@ impl Names {
         };
         Self { users: pairs(users, answer.users), groups: pairs(groups, answer.groups) }
     }
+
+    /// Some more of them.
+    pub(crate) fn add(&mut self, more: Self) {
+        self.users.extend(more.users);
+        self.groups.extend(more.groups);
+    }
 }
 
 impl View {

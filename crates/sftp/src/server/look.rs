@@ -4,8 +4,13 @@ use super::attributes;
 use super::fault::Fault;
 use super::paths::{self, NOFOLLOW};
 use super::queue::Shared;
-use crate::codec::{Attrs, Groups, Handle, Limits, MAX_DATA, MAX_PACKET, Name, Reply, Statvfs};
+use crate::codec::{
+    Attrs, Groups, Handle, Limits, MAX_DATA, MAX_PACKET, Name, Reply, Status, Statvfs,
+};
 use rustix::fs::{AtFlags, Mode, OFlags, StatVfs, StatVfsMountFlags};
+
+/// Bytes of an extended reply besides its content: length, type and id.
+const REPLY_HEAD: usize = 9;
 
 impl Shared {
     pub(super) fn stat(&self, path: &[u8], follow: bool) -> Result<Reply, Fault> {
@@ -56,11 +61,15 @@ impl Shared {
         Reply::Extended(limits.encode())
     }
 
-    pub(super) fn users_groups(&self, users: &[u32], groups: &[u32]) -> Reply {
+    pub(super) fn users_groups(&self, users: &[u32], groups: &[u32]) -> Result<Reply, Fault> {
         let bytes = |name: Option<String>| name.unwrap_or_default().into_bytes();
         let users = users.iter().map(|id| bytes(self.names.user(*id))).collect();
         let groups = groups.iter().map(|id| bytes(self.names.group(*id))).collect();
-        Reply::Extended(Groups { users, groups }.encode())
+        let content = Groups { users, groups }.encode();
+        if content.len() > MAX_PACKET - REPLY_HEAD {
+            return Err(Fault::new(Status::Failure, "Too many names for one reply"));
+        }
+        Ok(Reply::Extended(content))
     }
 }
 

@@ -79,7 +79,7 @@ impl Shared {
             Extended::Limits => Ok(self.limits()),
             Extended::ExpandPath(path) => self.expand_path(path),
             Extended::HomeDirectory(user) => self.home_directory(user),
-            Extended::UsersGroupsById { users, groups } => Ok(self.users_groups(users, groups)),
+            Extended::UsersGroupsById { users, groups } => self.users_groups(users, groups),
             Extended::CopyData { from, from_offset, len, to, to_offset } => {
                 done(self.copy_data((from, *from_offset), *len, (to, *to_offset)))
             }

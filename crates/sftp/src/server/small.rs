@@ -26,7 +26,7 @@ const LONGEST: usize = 255;
 /// Bytes of a reply that are not contents: the packet's head, and per file status, attributes and
 /// lengths.
 const HEAD: usize = 64;
-const PER_FILE: usize = 144;
+const PER_FILE: usize = 176;
 /// Permissions without those that lend somebody's rights.
 const PLAIN: u32 = 0o777;
 
@@ -277,4 +277,28 @@ fn read_all(fd: &OwnedFd, content: &mut [u8]) -> Result<usize, Errno> {
         }
     }
     Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f6_everything_told_of_a_file_fits_what_is_set_aside_for_it() {
+        let mut attrs = Attrs {
+            size: Some(0),
+            owner: Some((0, 0)),
+            mode: Some(0),
+            times: Some((0, 0)),
+            extended: Vec::new(),
+        };
+        attrs.set_nanoseconds(0, 0);
+        attrs.set_linked(0, 0);
+        attrs.set_followed();
+        attrs.set_xattrs(&[]);
+        let file = FileContent { code: Status::Ok, attrs, content: Vec::new() };
+        let bytes = |count| FileContent::encode_list(&vec![file.clone(); count]).len();
+        let each = bytes(2) - bytes(1);
+        assert!(each <= PER_FILE, "{each} bytes");
+    }
 }

@@ -223,6 +223,8 @@ fn the_rest_of_openssh_is_there() {
     let groups = Groups::parse(&peer.content(ids)).unwrap();
     assert_eq!(groups.users, [b"root".to_vec(), vec![]]);
     assert_eq!(groups.groups, [b"root".to_vec()]);
+    let many = Extended::UsersGroupsById { users: vec![0; 40_000], groups: vec![] };
+    assert_eq!(text(&peer.extended(many)), "Too many names for one reply");
     let mut name = |request| match peer.extended(request) {
         Reply::Names(names) => String::from_utf8(names[0].name.clone()).unwrap(),
         other => panic!("{other:?}"),
