@@ -4,7 +4,7 @@ use crate::command::{Manner, Path};
 use crate::convoy::Journey;
 use crate::escape::shown;
 use crate::failure::{Failure, Result};
-use crate::get::{Place, changed, cut, failed, finish};
+use crate::get::{Place, changed, cut, failed, finish, opened};
 use crate::session::Session;
 use crate::transfer::{Mover, Wrong};
 use sftp::client::{Answer, Error};
@@ -202,6 +202,6 @@ impl Journey for Download {
         cut.map_err(|error| failed("local ftruncate", &self.to, &error))?;
         let [before, after] = &self.looks;
         changed(before.as_ref(), after.as_ref(), &self.from)?;
-        finish(local, &self.attrs, &self.to, self.manner)
+        finish(local, opened(before.as_ref(), &self.attrs), &self.to, self.manner)
     }
 }

@@ -191,7 +191,7 @@ impl Session {
         let local = done?;
         closed?;
         changed(before.as_ref(), after.as_ref(), from)?;
-        finish(&local, attrs, to, manner)
+        finish(&local, opened(before.as_ref(), attrs), to, manner)
     }
 
     fn get_open(
@@ -252,6 +252,12 @@ pub(crate) fn changed(before: Option<&Attrs>, after: Option<&Attrs>, from: &[u8]
         }
         _ => Ok(()),
     }
+}
+
+/// What the file was like when it was read, or else what the listing had: it may have been replaced
+/// in between.
+pub(crate) fn opened<'a>(look: Option<&'a Attrs>, listed: &'a Attrs) -> &'a Attrs {
+    look.filter(|look| look.times.is_some() && look.mode.is_some()).unwrap_or(listed)
 }
 
 /// Mode, times, and all on disk, as far as asked for; and what the file system reports only when

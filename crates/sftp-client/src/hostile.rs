@@ -268,6 +268,42 @@ fn names_of_many_owners_are_asked_for_in_parts() {
     );
 }
 
+#[test]
+fn f9_times_are_those_of_what_was_read_and_not_of_what_was_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let manner = Manner { preserve: true, ..RECURSIVE };
+    let aged = |time| Attrs { times: Some((time, time)), ..attrs(FILE) };
+    for source in ["dir", "x"] {
+        let names = vec![Name { attrs: aged(1), ..name(b"x", FILE) }];
+        let mut session = with_answers(names, move |request| match request {
+            Request::Lstat(path) if path.ends_with(b"x") => Some(Reply::Attrs(aged(1))),
+            Request::Fstat(_) => Some(Reply::Attrs(aged(2))),
+            _ => None,
+        });
+        let to = dir.path().join(source);
+        let words = words::split(source.as_bytes()).unwrap();
+        session.get(manner, &words[0], Some(to.as_os_str().as_encoded_bytes())).unwrap();
+        let file = if source == "dir" { to.join("x") } else { to };
+        let time = file.metadata().unwrap().modified().unwrap();
+        assert_eq!(time, std::time::UNIX_EPOCH + std::time::Duration::from_secs(2), "{source}");
+    }
+}
+
+#[test]
+fn a_directory_that_keeps_its_attributes_does_not_fail_the_put() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("x"), "content").unwrap();
+    let mut session = with_answers(Vec::new(), |request| match request {
+        Request::Setstat(..) => Some(Reply::status(Status::PermissionDenied)),
+        Request::Mkdir(..) => Some(Reply::status(Status::Failure)),
+        Request::Stat(_) => Some(Reply::Attrs(attrs(DIRECTORY))),
+        Request::Write { .. } => Some(Reply::status(Status::Ok)),
+        _ => None,
+    });
+    let words = words::split(dir.path().as_os_str().as_encoded_bytes()).unwrap();
+    session.put(RECURSIVE, &words[0], Some(b"/dir")).unwrap();
+}
+
 /// Descriptors of ours that are open below a directory.
 fn held(top: &Path) -> usize {
     let held = std::fs::read_dir("/proc/self/fd").unwrap().flatten();

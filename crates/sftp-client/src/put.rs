@@ -152,7 +152,8 @@ impl Session {
             convoy.note(self, done)?;
         }
         let to = to.to_vec();
-        convoy.then(self, move |session| session.files.set(&to, attrs, true))
+        // As sftp(1): a directory of somebody else's is filled all the same.
+        convoy.then(self, move |session| session.files.set(&to, attrs, true).or_else(Failure::tell))
     }
 
     fn put_entry(
