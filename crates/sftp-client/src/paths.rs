@@ -14,8 +14,9 @@ pub(crate) fn absolute(path: &[u8], from: &[u8]) -> Vec<u8> {
 /// What of `path` is below `directory`; all of it, if it is elsewhere.
 pub(crate) fn below<'a>(path: &'a [u8], directory: &[u8]) -> &'a [u8] {
     match path.strip_prefix(directory) {
-        Some(rest) if !directory.ends_with(b"/") => rest.strip_prefix(b"/").unwrap_or(rest),
-        Some(rest) => rest,
+        Some(rest) if directory.ends_with(b"/") || rest.is_empty() => rest,
+        // `/dx` is not below `/d`.
+        Some(rest) => rest.strip_prefix(b"/").unwrap_or(path),
         None => path,
     }
 }
@@ -43,6 +44,8 @@ mod tests {
         assert_eq!(below(b"/d/x/y", b"/d"), b"x/y");
         assert_eq!(below(b"/x", b"/"), b"x");
         assert_eq!(below(b"/e/x", b"/d"), b"/e/x");
+        assert_eq!(below(b"/dx/y", b"/d"), b"/dx/y");
+        assert_eq!(below(b"/d", b"/d"), b"");
         for (path, want) in [("/a/b", "b"), ("a/b//", "b"), ("a", "a"), ("/", "/"), ("..", "..")] {
             assert_eq!(base(path.as_bytes()), want.as_bytes(), "{path}");
         }

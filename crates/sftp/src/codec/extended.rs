@@ -49,7 +49,8 @@ pub struct PutFlags(pub u32);
 impl PutFlags {
     /// Files and directories are on disk before the answer.
     pub const FSYNC: Self = Self(1);
-    /// Times and mode become exactly those of ATTRS, set-id bits and umask notwithstanding.
+    /// The mode becomes that of ATTRS, the umask notwithstanding; set-id bits are kept only where
+    /// ATTRS names the owner, and never without this flag. Times are set with or without it.
     pub const EXACT: Self = Self(2);
     /// A file that is there stays, and is an error.
     pub const NO_REPLACE: Self = Self(4);
