@@ -209,6 +209,8 @@ impl Input {
         if len > 0 && to.as_ref().is_ok_and(|open| !self.shared.may_write(open)) {
             return false;
         }
+        // A CLOSE that came before may have been done since the look above.
+        let to = to.and_then(|_| self.shared.handles.get(&handle));
         let left = usize::try_from(len).unwrap_or(MAX_PACKET);
         let writing = Writing { id, offset, left, surplus, to };
         if left == 0 {
