@@ -1,6 +1,7 @@
 //! What the sending half refuses, whatever its wire does.
 
 use super::*;
+use std::io::IoSlice;
 
 /// Takes nothing until it is told to.
 struct Stuck(std::sync::atomic::AtomicBool);
