@@ -5,7 +5,10 @@
 
 mod common;
 
-use common::{Lab, here, options, ours, ours_that_dies_after, parts, stock, there, tree};
+use common::{
+    Lab, STOCK, here, host, options, our_program, ours, ours_that_dies_after, parts, stock, there,
+    tree,
+};
 use copy::list::List;
 use copy::options::{Options, Place};
 use copy::report::What;
@@ -122,6 +125,26 @@ fn r4_names_that_were_taken_when_the_connection_broke_are_no_error() {
     assert_eq!((report.copied, report.exit_code()), (3, 0), "{report:?}");
     assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
     assert_eq!(fs::read(lab.path("fuse")).unwrap(), b"", "it broke");
+}
+
+#[test]
+fn files_and_links_are_replaced_without_posix_rename() {
+    for (server, delay_updates) in [(STOCK, false), (STOCK, true), (&*our_program(), true)] {
+        let lab = Lab::new();
+        link_three(&lab);
+        let target = there(&host(server, &["-P", "posix-rename"]), &lab.path("target"));
+        let source = here(&lab.path("source"));
+        let options = Options { preserve: true, delay_updates, ..options(source, target) };
+        lab.good(&options);
+        // Other files have two of the names now, and one is longer.
+        fs::write(lab.path("source/other"), "changed since").unwrap();
+        fs::remove_file(lab.path("target/one")).unwrap();
+        fs::write(lab.path("target/one"), "somebody else's").unwrap();
+        fs::remove_file(lab.path("target/two")).unwrap();
+        fs::write(lab.path("target/two"), "somebody else's, too").unwrap();
+        lab.good(&options);
+        assert_linked(&lab, server);
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use sftp::client::Event;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Questions under way.
-const UNDER_WAY: usize = 64;
+pub(super) const UNDER_WAY: usize = 64;
 
 pub(super) struct Control<'a> {
     route: &'a Route,

@@ -1,7 +1,7 @@
 //! Late: what is done when every file is there: further names of files, names that were held back
 //! (`--delay-updates`), and the directories' own attributes, deepest first.
 
-use super::control::Control;
+use super::control::{Control, UNDER_WAY};
 use super::copying::{Copying, Delayed};
 use super::lane::At;
 use super::meta::{Kind, Setting};
@@ -67,12 +67,9 @@ fn all<T>(
 /// asked for again, and finds nothing if it was done.
 fn place(copying: &Copying<'_>, control: &mut Control<'_>, delayed: Vec<Delayed>) {
     let broke = control.broke;
-    let asks = delayed.into_iter().map(|file| {
-        let ask = Ask::Rename { from: file.part.clone(), to: file.entry.to.clone() };
-        (file, ask)
-    });
+    let names = |file: &Delayed| (file.part.clone(), file.entry.to.clone());
     let mut gone = Vec::new();
-    all(control, asks, |file, answer| match answer {
+    replace(control, delayed, names, |file, answer| match answer {
         Ok(_) => placed(copying, &file),
         Err(Fault::Missing) => gone.push(file),
         Err(fault) => copying.failed(&file.entry, &fault),
@@ -90,6 +87,33 @@ fn place(copying: &Copying<'_>, control: &mut Control<'_>, delayed: Vec<Delayed>
         }
         _ => copying.failed(&file.entry, &Fault::Missing),
     });
+}
+
+/// Renames everything, over what has the name already. A server that refuses that has the old file
+/// removed first: only then, as a rename that is asked for again may have been done, and some names
+/// at a time, so that few are missing if the copy ends between the two.
+fn replace<T>(
+    control: &mut Control<'_>,
+    files: Vec<T>,
+    names: impl Fn(&T) -> (Vec<u8>, Vec<u8>),
+    mut told: impl FnMut(T, Answered),
+) {
+    let replaces = control.ends.target.has().replaces;
+    let rename = |what: T| {
+        let (from, to) = names(&what);
+        (what, Ask::Rename { from, to })
+    };
+    let mut refused = Vec::new();
+    all(control, files.into_iter().map(rename), |what, answer| match answer {
+        Err(Fault::Other(_)) if !replaces => refused.push(what),
+        answer => told(what, answer),
+    });
+    while !refused.is_empty() {
+        let some = refused.split_off(refused.len().saturating_sub(UNDER_WAY));
+        let removes = some.iter().map(|what| ((), Ask::Remove(names(what).1)));
+        all(control, removes, |(), _| {});
+        all(control, some.into_iter().map(rename), &mut told);
+    }
 }
 
 fn placed(copying: &Copying<'_>, file: &Delayed) {
@@ -236,11 +260,8 @@ fn link_once(
     });
     let mut parts: Vec<_> = refused.iter().map(|((_, to), _)| part(to)).collect();
     parts.extend(linked.iter().map(|(_, to)| part(to)));
-    let asks = linked.into_iter().map(|link| {
-        let ask = Ask::Rename { from: part(&link.1), to: link.1.clone() };
-        (link, ask)
-    });
-    all(control, asks, |link, answer| {
+    let names = |link: &Link| (part(&link.1), link.1.clone());
+    replace(control, linked, names, |link, answer| {
         if let Err(fault) = answer {
             refused.push((link, fault));
         }

@@ -48,7 +48,7 @@ pub(super) enum Ask {
     /// Not asked of servers that cannot: answered at once.
     Sync(Open),
     Close(Open),
-    /// Replaces what is there.
+    /// Replaces what is there, if the side [`Has::replaces`]; elsewhere it may be refused.
     Rename {
         from: Vec<u8>,
         to: Vec<u8>,
@@ -233,7 +233,9 @@ pub(super) struct There {
 /// What the server can do beyond the draft.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Has {
-    pub(super) rename: bool,
+    /// A rename replaces what is there. SFTP's own RENAME does not have to: without the extension,
+    /// what is there is removed first.
+    pub(super) replaces: bool,
     pub(super) fsync: bool,
     pub(super) lsetstat: bool,
     pub(super) hardlink: bool,
@@ -252,7 +254,7 @@ pub(super) struct Has {
 impl Has {
     fn of(facts: &ServerFacts) -> Self {
         Self {
-            rename: facts.has(name::POSIX_RENAME),
+            replaces: facts.has(name::POSIX_RENAME),
             fsync: facts.has(name::FSYNC),
             lsetstat: facts.has(name::LSETSTAT),
             hardlink: facts.has(name::HARDLINK),
@@ -383,7 +385,7 @@ impl There {
 
     fn rename(&self, from: &[u8], to: &[u8]) -> Request {
         let (from, to) = (self.at(from), self.at(to));
-        match self.has().rename {
+        match self.has().replaces {
             true => Request::Extended(Extended::PosixRename { from, to }),
             false => Request::Rename { from, to },
         }
@@ -429,7 +431,7 @@ impl Side {
         match self {
             Self::There(there) => there.has(),
             _ => Has {
-                rename: true,
+                replaces: true,
                 fsync: true,
                 lsetstat: true,
                 hardlink: true,

@@ -78,7 +78,7 @@ pub(crate) fn ours_that_dies_after(word: &str, fuse: &Path) -> Arc<Host> {
     host("/usr/bin/env", &[&fuse, &word, &our_program()])
 }
 
-fn our_program() -> String {
+pub(crate) fn our_program() -> String {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/ours");
     program.to_str().unwrap().to_owned()

@@ -181,8 +181,9 @@ impl Lane<'_> {
     /// Takes its name, in place of what has it.
     pub(super) fn place(&mut self, id: FileId, part: &[u8], entry: &Entry) {
         let (from, to) = (part.to_vec(), entry.to.clone());
-        if !self.ends.target.has().rename {
-            // Such a server renames over nothing.
+        if !self.ends.target.has().replaces {
+            // Without waiting for the answer. If the channel breaks, the file is looked for under
+            // both names.
             self.ask(At::Target, Ask::Remove(to.clone()), id, What::Whatever);
         }
         if let Some(file) = self.files.get_mut(&id) {
