@@ -65,7 +65,7 @@ const FLAGS: &[Flag] = &[
     Flag::plain('X', Fixed("ForwardX11", "yes"), ""),
     Flag::plain('x', Nothing, ""),
     Flag::plain('Y', Fixed("ForwardX11", "yes"), ""),
-    Flag::plain('y', Nothing, ""),
+    Flag::plain('y', Refuse("messages do not go to syslog(3); -E appends them to a file"), ""),
 ];
 
 /// The options that ssh has not, for `--help`.
@@ -321,7 +321,7 @@ mod tests {
             ("-vvv host", "LogLevel=DEBUG3"),
             ("-v -q host", "LogLevel=QUIET"),
             ("-oLogLevel=ERROR -v host", "LogLevel=DEBUG1 LogLevel=ERROR"),
-            ("-axky host", ""),
+            ("-axk host", ""),
             ("-J a@b:1,c host", "ProxyJump=a@b:1,c"),
             ("-p 2 -W h:1 host", "ClearAllForwardings=yes RemoteCommand=none RequestTTY=no Port=2"),
         ];
@@ -392,6 +392,7 @@ mod tests {
             ("host -p", "lhssh: option requires an argument -- p\nusage:"),
             ("-s host", "lhssh: -s needs the name of a subsystem\nusage:"),
             ("-Q nothing", "lhssh: unsupported query 'nothing'"),
+            ("-y host", "lhssh: -y is not supported yet: messages do not go to syslog(3)"),
             ("-W a host", "lhssh: command line: 'a': no port\n"),
             ("-W a:1 -W b:2 host", "lhssh: -W may stand once\nusage:"),
             ("-W a:1 host true", "lhssh: -W runs no command\nusage:"),

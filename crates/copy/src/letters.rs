@@ -63,7 +63,6 @@ pub(crate) const LONGS: &[Long] = &[
     Long("size", Some("SIZE"), "how many bytes -t moves each way (else as many as go in 5 s)"),
     Long("self-test", Some("DIR"), "try every kind of transfer over loopback, below DIR"),
     Long("server", Some("PROGRAM"), "with --self-test, this sshd instead of lhsshd"),
-    Long("resume", None, "nothing: what a stopped copy has left is always used"),
     Long("help", None, "print this text"),
     Long("version", None, "the same as -V"),
 ];

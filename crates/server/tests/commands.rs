@@ -98,20 +98,6 @@ fn a_login_shell_runs_without_a_terminal() {
     assert_eq!(output.status.code(), Some(3));
 }
 
-/// Effect of PrintMotd (D6): /etc/motd is for terminals, of which there are none; scripts that
-/// feed a shell get what they asked for and nothing else.
-#[test]
-fn a_shell_without_a_terminal_shows_no_message_of_the_day() {
-    for setting in ["PrintMotd=yes", "PrintMotd=no"] {
-        let server = Server::start(&[setting]);
-        let mut ssh = server.site.ssh_to(&[]).stdin(Stdio::piped()).spawn().unwrap();
-        ssh.stdin.take().unwrap().write_all(b"echo only this\n").unwrap();
-        let output = ssh.wait_with_output().unwrap();
-        assert_eq!(stdout(&output), "only this\n", "{setting}");
-        assert_eq!(stderr(&output), "", "{setting}");
-    }
-}
-
 #[test]
 fn a_terminal_is_refused() {
     let server = Server::start(&[]);

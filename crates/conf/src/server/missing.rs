@@ -83,6 +83,7 @@ pub(super) static MISSING: &[Missing] = &[
     row("PerSourcePenalties", OFF, ACCESS),
     row("PerSourcePenaltyExemptList", PassOver, "it matters with PerSourcePenalties only"),
     row("PrintLastLog", PassOver, NO_TTY),
+    row("PrintMotd", PassOver, NO_TTY),
     row("Protocol", PassOver, OLD),
     row("PubkeyAuthOptions", PassOver, "keys on tokens, which it speaks of, are not accepted"),
     row("RDomain", NONE, "sessions would run in another routing domain"),

@@ -79,8 +79,6 @@ pub struct Server {
     pub pubkey_algorithms: AlgorithmList,
     /// RekeyLimit.
     pub rekey_limit: RekeyLimit,
-    /// PrintMotd.
-    pub print_motd: bool,
     /// UseDNS.
     pub use_dns: bool,
     /// TCPKeepAlive.
@@ -262,7 +260,6 @@ impl Server {
             host_key_algorithms: list(Kind::HostKey),
             pubkey_algorithms: list(Kind::UserKey),
             rekey_limit: RekeyLimit::default(),
-            print_motd: true,
             use_dns: false,
             tcp_keep_alive: true,
             use_mptcp: false,

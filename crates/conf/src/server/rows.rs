@@ -76,8 +76,6 @@ static ROWS: &[Row<Server>] = &[
         "Refuse key files that others can write."),
     Row::new("Banner", |s| &mut s.banner,
         "File shown before login."),
-    Row::new("PrintMotd", |s| &mut s.print_motd,
-        "Show /etc/motd to interactive logins, of which there are none yet."),
     Row::adding("Subsystem", |s| &mut s.subsystems,
         "Command that serves a subsystem."),
     Row::new("ForceCommand", |s| &mut s.force_command,
