@@ -20,7 +20,7 @@ pub use signals::{forget_ignored_signals, hear_of_children};
 pub use tcp::{
     TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, congestion_control, is_multipath,
     most_receive_buffer, most_send_buffer, raise_receive_buffer, raise_send_buffer, receive_buffer,
-    send_buffer, tcp_info,
+    receive_buffers, send_buffer, send_buffers, tcp_info,
 };
 pub use thread::{ThreadId, ThreadTime};
 pub use window::{autotuned, grow_receive_buffer, limit_rate, limit_unsent, offer_scale};

@@ -189,6 +189,21 @@ pub fn autotuned_receive_buffer() -> usize {
     limit("/proc/sys/net/ipv4/tcp_rmem", 2).unwrap_or(0)
 }
 
+/// `net.ipv4.tcp_wmem` in bytes: the least that a send buffer has, what it begins with, and the most
+/// that autotuning gives it.
+pub fn send_buffers() -> Option<[usize; 3]> {
+    figures("/proc/sys/net/ipv4/tcp_wmem")
+}
+
+/// `net.ipv4.tcp_rmem` in bytes, the same of a receive buffer.
+pub fn receive_buffers() -> Option<[usize; 3]> {
+    figures("/proc/sys/net/ipv4/tcp_rmem")
+}
+
+fn figures(path: &str) -> Option<[usize; 3]> {
+    Some([limit(path, 0)?, limit(path, 1)?, limit(path, 2)?])
+}
+
 /// What autotuning begins with: the second figure of `net.ipv4.tcp_rmem`.
 pub(crate) fn initial_receive_buffer() -> Option<usize> {
     limit("/proc/sys/net/ipv4/tcp_rmem", 1)

@@ -6,10 +6,10 @@ use std::time::Duration;
 /// What this host lets sockets have, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct System {
-    /// Third figure of `net.ipv4.tcp_rmem`.
-    pub receive_auto: u64,
-    /// Third figure of `net.ipv4.tcp_wmem`.
-    pub send_auto: u64,
+    /// `net.ipv4.tcp_rmem`: least, first and most that autotuning gives; zeros if it is not known.
+    pub receive_auto: [u64; 3],
+    /// `net.ipv4.tcp_wmem`, in the same way.
+    pub send_auto: [u64; 3],
     /// `net.core.rmem_max`.
     pub receive_most: u64,
     /// `net.core.wmem_max`.
@@ -21,8 +21,8 @@ impl System {
     #[must_use]
     pub fn here() -> Self {
         Self {
-            receive_auto: sys::autotuned_receive_buffer() as u64,
-            send_auto: sys::autotuned_send_buffer() as u64,
+            receive_auto: sys::receive_buffers().unwrap_or_default().map(|bytes| bytes as u64),
+            send_auto: sys::send_buffers().unwrap_or_default().map(|bytes| bytes as u64),
             receive_most: sys::most_receive_buffer() as u64,
             send_most: sys::most_send_buffer() as u64,
         }
@@ -47,29 +47,21 @@ pub fn advice(verdict: &Verdict, system: &System, peer_is_ours: bool) -> Vec<Str
         ]),
         (Cause::Window, There) => peer_window(verdict, peer_is_ours),
         (Cause::Window, Here) => our_window(verdict, peer_is_ours),
-        (Cause::ReceiveBuffer, Here) => vec![
-            product(verdict),
-            sysctl("receive", "tcp_rmem", system.receive_auto, verdict),
-            buffer_option("TcpRcvBuf", "rmem_max", system.receive_most, verdict),
-        ],
+        (Cause::ReceiveBuffer, Here) => our_buffer(verdict, &RECEIVE, system),
         (Cause::ReceiveBuffer, There) => vec![
             product(verdict),
-            "There: raise the third figure of net.ipv4.tcp_rmem, or net.core.rmem_max.".to_owned(),
             if peer_is_ours {
                 format!("From here: -o RemoteRcvBuf={} asks the server for it.", wanted(verdict))
             } else {
                 "Several connections fill the path without it: lhscp does that by itself."
                     .to_owned()
             },
+            "There: raise net.core.rmem_max, or for every socket net.ipv4.tcp_rmem[2].".to_owned(),
         ],
-        (Cause::SendBuffer, Here) => vec![
-            product(verdict),
-            sysctl("send", "tcp_wmem", system.send_auto, verdict),
-            buffer_option("TcpSndBuf", "wmem_max", system.send_most, verdict),
-        ],
+        (Cause::SendBuffer, Here) => our_buffer(verdict, &SEND, system),
         (Cause::SendBuffer, There) => vec![
             product(verdict),
-            "There: raise the third figure of net.ipv4.tcp_wmem, or net.core.wmem_max.".to_owned(),
+            "There: raise net.core.wmem_max, or for every socket net.ipv4.tcp_wmem[2].".to_owned(),
         ],
         (Cause::Cipher, _) => lines(&[
             "AES-GCM is the fastest cipher where the CPU has AES: -c aes128-gcm@openssh.com.",
@@ -151,21 +143,47 @@ fn for_rate(bytes_per_second: u64, rtt: Duration) -> u64 {
     (bytes_per_second as f64 * rtt.as_secs_f64()) as u64
 }
 
-/// The kernel's figure is about twice the data that a buffer holds.
-fn sysctl(what: &str, name: &str, now: u64, verdict: &Verdict) -> String {
-    let bytes = for_rate(125_000_000, verdict.rtt).max(verdict.size.saturating_mul(4));
-    let enough = bytes.saturating_mul(2).div_ceil(1 << 20) << 20;
-    format!(
-        "Autotuning gives a {what} buffer {} (net.ipv4.{name}[2] = {now}): as root, sysctl -w \
-         net.ipv4.{name}=\"4096 131072 {enough}\".",
-        Bytes(now)
-    )
+/// A buffer of a socket: the option that sets it, and the sysctls that bound it.
+struct Buffer {
+    option: &'static str,
+    most: (&'static str, fn(&System) -> u64),
+    auto: (&'static str, fn(&System) -> [u64; 3]),
 }
 
-fn buffer_option(option: &str, limit: &str, now: u64, verdict: &Verdict) -> String {
-    format!(
-        "For this connection alone: -o {option}={}, which root gets, and others up to \
-         net.core.{limit} = {now}.",
+const RECEIVE: Buffer = Buffer {
+    option: "TcpRcvBuf",
+    most: ("net.core.rmem_max", |system| system.receive_most),
+    auto: ("net.ipv4.tcp_rmem", |system| system.receive_auto),
+};
+
+const SEND: Buffer = Buffer {
+    option: "TcpSndBuf",
+    most: ("net.core.wmem_max", |system| system.send_most),
+    auto: ("net.ipv4.tcp_wmem", |system| system.send_auto),
+};
+
+/// First what lifts it for this connection, then what changes every socket of the host.
+fn our_buffer(verdict: &Verdict, buffer: &Buffer, system: &System) -> Vec<String> {
+    let (name, most) = (buffer.most.0, (buffer.most.1)(system));
+    let option = format!(
+        "For this connection: -o {}={}, which root gets, and others up to {name} = {most}.",
+        buffer.option,
         wanted(verdict)
-    )
+    );
+    let all = sysctl(buffer.auto.0, (buffer.auto.1)(system), verdict);
+    [product(verdict), option].into_iter().chain(all).collect()
+}
+
+/// The kernel's figure is about twice the data that a buffer holds. The first two figures stay what
+/// they are; nothing is said where the third is enough, or is not known.
+fn sysctl(name: &str, [least, first, most]: [u64; 3], verdict: &Verdict) -> Option<String> {
+    let bytes = for_rate(125_000_000, verdict.rtt).max(verdict.size.saturating_mul(4));
+    let enough = bytes.saturating_mul(2).div_ceil(1 << 20) << 20;
+    (0 < most && most < enough).then(|| {
+        format!(
+            "For every socket: autotuning ends at {} ({name}[2] = {most}); as root, sysctl -w \
+             {name}=\"{least} {first} {enough}\".",
+            Bytes(most)
+        )
+    })
 }

@@ -171,8 +171,8 @@ fn a_line_says_what_where_and_how_much() {
 #[test]
 fn advice_names_the_setting_and_the_numbers() {
     let system = System {
-        receive_auto: 6 << 20,
-        send_auto: 4 << 20,
+        receive_auto: [4096, 131_072, 6 << 20],
+        send_auto: [8192, 16_384, 4 << 20],
         receive_most: 212_992,
         send_most: 212_992,
     };
@@ -188,7 +188,8 @@ fn advice_names_the_setting_and_the_numbers() {
     let text = |cause, end, size, ours| advice(&verdict(cause, end, size), &system, ours).join(" ");
     let send = text(Cause::SendBuffer, End::Here, 2 << 20, false);
     assert!(send.contains("net.ipv4.tcp_wmem[2] = 4194304"), "{send}");
-    assert!(send.contains("-o TcpSndBuf=12M"), "{send}");
+    assert!(send.contains("net.ipv4.tcp_wmem=\"8192 16384 25165824\""), "{send}");
+    assert!(send.find("-o TcpSndBuf=12M") < send.find("sysctl -w"), "the connection first: {send}");
     assert!(send.contains("2.0 MiB per round trip of 100.0 ms are at most 21.0 MB/s"), "{send}");
     assert!(send.contains("1 Gbit/s needs 11.9 MiB"), "{send}");
     let receive = text(Cause::ReceiveBuffer, End::Here, 3 << 20, false);
