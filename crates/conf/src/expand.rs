@@ -1,5 +1,6 @@
-//! Names a user gives, checked before anything is expanded (SECURITY: CVE-2023-51385), and the
-//! expansion of `~`, `%` tokens and `${VARIABLE}` in values (ssh_config(5), TOKENS).
+//! Names a user gives, checked before anything is expanded (docs/invariants.md, E1;
+//! CVE-2023-51385), and the expansion of `~`, `%` tokens and `${VARIABLE}` in values
+//! (ssh_config(5), TOKENS).
 
 use crate::error::Error;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! The manual of keywords, made from the tables: docs/options.md, and the list that lets a check
-//! require an effect test per keyword (SECURITY D6).
+//! require an effect test per keyword (docs/invariants.md, D6).
 
 use crate::algorithms::Supported;
 use crate::expand::Local;

@@ -1,7 +1,8 @@
 //! Cover: what the packets of one direction have around them after a NEWKEYS.
 //!
-//! Whether data is sealed, only authenticated, or bare is a type (SECURITY.md, N8): what takes a
-//! [`Protection`] cannot be given clear text, and without the feature `none` nothing else exists.
+//! Whether data is sealed, only authenticated, or bare is a type (docs/invariants.md, N8): what
+//! takes a [`Protection`] cannot be given clear text, and without the feature `none` nothing else
+//! exists.
 
 use crate::{Mac, Protection};
 

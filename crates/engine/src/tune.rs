@@ -68,7 +68,7 @@ pub struct Tune {
 }
 
 impl Tune {
-    /// `rule` bounds the windows, see PEERS' limits in `proto`.
+    /// `rule` bounds the windows (`proto::window::Rule`).
     pub fn new(buffers: Buffers, rule: Rule) -> Self {
         let most = if buffers.receive.is_none() { buffers.most } else { 0 };
         Self { buffers, rule, receive: ReceiveBuffer { most, seen: None }, looked: None }

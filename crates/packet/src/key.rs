@@ -1,5 +1,5 @@
 //! What sealing and opening have in common: the ciphers' keys of one direction, and what may
-//! follow them (RFC 4253 section 6, SECURITY.md N8).
+//! follow them (RFC 4253 section 6; docs/invariants.md, N8).
 
 use crate::layout::Layout;
 use crate::state::State;

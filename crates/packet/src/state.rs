@@ -1,5 +1,5 @@
 //! What one direction's packets may be next: sealed, only authenticated, or bare, one way
-//! (SECURITY.md, N8). The last guard in front of the data plane, whatever was negotiated.
+//! (docs/invariants.md, N8). The last guard in front of the data plane, whatever was negotiated.
 
 use crypt::{Cover, CryptError};
 

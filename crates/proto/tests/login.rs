@@ -182,8 +182,8 @@ impl Pair {
     }
 }
 
-/// DESIGN: identification, KEXINIT and the guessed packet in one flight; service request and
-/// signed request in another.
+/// Identification, KEXINIT and the guessed packet leave in one flight; service request and signed
+/// request in another.
 #[test]
 fn a_login_takes_two_round_trips_after_tcp() {
     let mut pair = Pair::new(1);

@@ -1,4 +1,4 @@
-//! Names and texts of the other side, made fit for a terminal (SECURITY E2).
+//! Names and texts of the other side, made fit for a terminal (docs/invariants.md, E2).
 //!
 //! As sftp(1) does it: what is not printable appears as `\ooo`, octal, byte by byte, and so does
 //! whatever is not UTF-8 (or not ASCII, in a locale without UTF-8). Unlike sftp(1), line ends inside a

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Channels of one connection: below OpenSSH's MaxSessions of 10, with room for the scan's own.
 const CHANNELS: u32 = 8;
-/// Connections: what may log in at once (PEERS: MaxStartups begins to refuse at 10).
+/// Connections: what may log in at once. OpenSSH's MaxStartups (10:30:100) begins to refuse at 10.
 const CONNECTIONS: u32 = 8;
 /// Lanes in all: each has a thread and buffers.
 const LANES: u32 = 32;

@@ -1,4 +1,4 @@
-//! The switch to clear text as a connection's caller sees it (SECURITY.md, N1 to N9).
+//! The switch to clear text as a connection's caller sees it (docs/invariants.md, N1 to N9).
 //!
 //! ```text
 //! client   switch_to_none   longhaul: announces it   -> confirmed -> rekey with `none`

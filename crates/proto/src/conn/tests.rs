@@ -1,5 +1,5 @@
-//! The switch to clear text, rule by rule (SECURITY.md, N1 to N9): two connections back to back,
-//! with what each message would have been sealed under.
+//! The switch to clear text, rule by rule (docs/invariants.md, N1 to N9): two connections back to
+//! back, with what each message would have been sealed under.
 
 use super::{Connection, NoSwitch};
 use crate::channel::{Limits, LocalId, NONE_SWITCH, Request, TermSize};

@@ -1,4 +1,4 @@
-//! Clear text: the transport's part of the NONE cipher and NONE MAC (SECURITY.md, N1 to N9).
+//! Clear text: the transport's part of the NONE cipher and NONE MAC (docs/invariants.md, N1 to N9).
 //!
 //! ```text
 //! offer     the layer above allows it, after login: `none` stands in our KEXINITs, as long as

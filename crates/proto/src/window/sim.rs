@@ -148,7 +148,7 @@ fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// DESIGN: "at least enough that the SSH window is never the limit before TCP's is".
+/// The channel's window grows fast enough never to be the limit before TCP's own is.
 #[test]
 fn a_fast_consumer_gets_what_slow_start_alone_would_give() {
     for (rtt, megabits) in [(100, 1_000.0), (240, 1_000.0), (25, 1_000.0), (10, 10_000.0)] {
