@@ -10,15 +10,9 @@ use std::time::Duration;
 
 const SERVER: &str = "/usr/lib/openssh/sftp-server";
 
-fn is_there() -> bool {
-    let there = std::path::Path::new(SERVER).exists();
-    assert!(there || std::env::var_os("LONGHAUL_CI").is_none(), "{SERVER} is not there");
-    there
-}
-
 #[test]
 fn each_channel_of_a_program_is_a_process_of_its_own() {
-    if !is_there() {
+    if !need::require(&[SERVER]) {
         return;
     }
     let connection = Host::program(SERVER, vec!["-e".into()]).connect().unwrap();
@@ -61,7 +55,7 @@ fn a_program_that_is_no_server_or_ends_leaves_nobody_waiting() {
 
 #[test]
 fn a_server_that_is_killed_answers_everything() {
-    if !is_there() {
+    if !need::require(&[SERVER]) {
         return;
     }
     // A shell's background process reads nothing unless it is told to.

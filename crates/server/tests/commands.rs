@@ -271,11 +271,10 @@ fn commands_have_no_terminal_and_a_group_of_their_own() {
 
 #[test]
 fn rsync_and_tar_work_through_it() {
-    let server = Server::start(&[]);
-    if Command::new("rsync").arg("--version").output().is_err() {
-        eprintln!("skipped: no rsync");
+    if !need::require(&["rsync"]) {
         return;
     }
+    let server = Server::start(&[]);
     let (from, to) = (server.site.path("from"), server.site.path("to"));
     std::fs::create_dir(&from).unwrap();
     std::fs::write(from.join("file"), noise(3 << 20)).unwrap();

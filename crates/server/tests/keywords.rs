@@ -109,8 +109,8 @@ fn as_many_threads_seal_and_open_as_configured() {
 fn names_count_only_where_they_are_looked_up() {
     let hosts = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
     let first = hosts.lines().find(|line| line.starts_with("127.0.0.1"));
-    if first.and_then(|line| line.split_whitespace().nth(1)) != Some("localhost") {
-        eprintln!("skipped: 127.0.0.1 is not localhost here");
+    let named = first.and_then(|line| line.split_whitespace().nth(1)) == Some("localhost");
+    if !need::have(named, "127.0.0.1 is not localhost here") {
         return;
     }
     let server = Server::with_key_options("from=\"localhost\"", &["UseDNS=yes"]);

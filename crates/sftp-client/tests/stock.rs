@@ -20,12 +20,7 @@ const SERVER: &str = "/usr/lib/openssh/sftp-server";
 
 /// Whether stock programs are here.
 fn stock() -> bool {
-    let there = Path::new(STOCK).exists() && Path::new(SERVER).exists();
-    assert!(there || std::env::var_os("LONGHAUL_CI").is_none(), "OpenSSH's sftp is not installed");
-    if !there {
-        eprintln!("SKIPPED: OpenSSH's sftp is not installed");
-    }
-    there
+    need::require(&[STOCK, SERVER])
 }
 
 /// Files of many kinds and names.

@@ -41,8 +41,7 @@ fn a_peer_that_is_no_pair_of_commands_is_refused() {
 /// netcat in both directions and, where there is an sshd, ssh as a peer from the command line.
 #[test]
 fn a_quick_run_measures_draws_and_draws_again() {
-    if !["/usr/bin/nc", "/usr/bin/ssh-keygen"].iter().all(|path| Path::new(path).exists()) {
-        eprintln!("skipped: no netcat or no ssh-keygen");
+    if !need::require(&["nc", "ssh-keygen"]) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -19,7 +19,7 @@ const FLOORS: &[&[&str]] = &[
 ];
 
 /// Tools for working on the project: they may use any floor and each other, no floor may use them.
-const DEV: &[&str] = &["lhbench", "linkemu", "interop", "chaos", "stand-ins", "xtask"];
+const DEV: &[&str] = &["lhbench", "linkemu", "interop", "chaos", "need", "stand-ins", "xtask"];
 
 /// Crates without I/O: bytes come in as arguments, so no crate that talks to the system may be
 /// linked, however convenient.
