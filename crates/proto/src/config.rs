@@ -1,10 +1,10 @@
 //! What a caller decides about key exchange, and whom it asks for trust and signatures.
 
-use crate::{RekeyLimit, kexinit};
+use crate::kexinit;
 use crypt::{Cipher, Mac};
 use keys::{PublicKey, SigAlg};
 
-/// Proposals and limits of one side, most preferred first.
+/// Proposals of one side, most preferred first.
 #[derive(Debug, Clone)]
 pub struct KexConfig {
     /// Key exchange methods by name (two of them have two names).
@@ -18,8 +18,6 @@ pub struct KexConfig {
     pub macs: Vec<Mac>,
     /// Client: send the first kex packet together with KEXINIT (RFC 4253 section 7).
     pub first_packet_guess: bool,
-    /// When the data plane should ask for a rekey.
-    pub rekey: RekeyLimit,
 }
 
 impl Default for KexConfig {
@@ -31,7 +29,6 @@ impl Default for KexConfig {
             ciphers: kexinit::default_ciphers(crypt::cipher::has_fast_aes()),
             macs: kexinit::default_macs(),
             first_packet_guess: true,
-            rekey: RekeyLimit::default(),
         }
     }
 }

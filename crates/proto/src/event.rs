@@ -33,8 +33,6 @@ pub enum Event {
     /// Client: what we sent along with our KEXINIT was a wrong guess, and the right packet has
     /// left (RFC 4253 section 7). Not every server knows that it is to ignore the first one.
     GuessedWrong,
-    /// The answer to `Transport::ping` (OpenSSH PROTOCOL section 1.10).
-    Pong(Vec<u8>),
     /// Login: the server's words for the user (RFC 4252 section 5.4).
     Banner {
         /// Its text.

@@ -14,8 +14,6 @@ const PING: &str = "ping@openssh.com";
 pub(crate) struct ExtInfo {
     /// The algorithms of [`SERVER_SIG_ALGS`] that we know.
     pub(crate) server_sig_algs: Option<Vec<SigAlg>>,
-    /// It answers PING.
-    pub(crate) ping: bool,
 }
 
 impl ExtInfo {
@@ -30,8 +28,6 @@ impl ExtInfo {
             if name == SERVER_SIG_ALGS.as_bytes() {
                 let names = NameList::parse(value).ok_or(Malformed("EXT_INFO server-sig-algs"))?;
                 self.server_sig_algs = Some(names.iter().filter_map(SigAlg::from_name).collect());
-            } else if name == PING.as_bytes() {
-                self.ping = value == b"0";
             }
         }
         r.end("EXT_INFO: trailing bytes")
@@ -84,7 +80,6 @@ mod tests {
         let mut got = ExtInfo::default();
         got.merge(&of_server(SigAlg::ALL)).unwrap();
         assert_eq!(got.server_sig_algs.as_deref(), Some(SigAlg::ALL));
-        assert!(got.ping);
     }
 
     #[test]

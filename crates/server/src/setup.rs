@@ -82,7 +82,7 @@ pub(crate) fn keep_usable_host_keys(config: &mut Server, tell: impl Fn(&str)) ->
     Ok(())
 }
 
-/// Proposals and limits of key exchange.
+/// Proposals of key exchange.
 pub(crate) fn kex_config(config: &Server) -> KexConfig {
     KexConfig {
         kex: config.kex.names().to_vec(),
@@ -90,7 +90,6 @@ pub(crate) fn kex_config(config: &Server) -> KexConfig {
         ciphers: config.ciphers.names().iter().filter_map(|n| Cipher::from_name(n)).collect(),
         macs: config.macs.names().iter().filter_map(|n| Mac::from_name(n)).collect(),
         first_packet_guess: false,
-        rekey: rekey_limit(config),
     }
 }
 

@@ -161,7 +161,7 @@ impl Side {
     pub(crate) fn acts(&mut self, input: &mut Input<'_>) {
         let done = match &mut self.end {
             End::Connected(connection) => act(connection, input, &mut self.out),
-            End::Bare(transport) => transport.ping(input.piece(), &mut self.out),
+            End::Bare(transport) => transport.rekey(&mut self.out),
             _ => Ok(()),
         };
         if done.is_err() {
@@ -201,12 +201,12 @@ impl Side {
 }
 
 impl End {
-    fn transport(&mut self) -> Option<&mut Transport> {
+    fn transport(&mut self) -> Option<&Transport> {
         match self {
             Self::Bare(transport) => Some(transport),
             Self::Client(client) => Some(client.transport_mut()),
             Self::Server(server) => Some(server.transport_mut()),
-            Self::Connected(connection) => Some(connection.transport_mut()),
+            Self::Connected(connection) => Some(connection.transport()),
             Self::Over => None,
         }
     }
@@ -247,7 +247,7 @@ fn act(connection: &mut Connection, input: &mut Input<'_>, out: &mut Outbox) -> 
     let number = input.byte_or_zero();
     let id = LocalId(u32::from(number % 4));
     let window = 1 << (number % 32);
-    match what % 15 {
+    match what % 14 {
         0 => connection.rekey(out),
         1 => connection.open_session(window, window, out).map(drop).or(Ok(())),
         2 => connection.accept(id, window, window, out),
@@ -261,7 +261,6 @@ fn act(connection: &mut Connection, input: &mut Input<'_>, out: &mut Outbox) -> 
         10 => connection.keepalive(out),
         11 => connection.global_request("a@b", input.piece(), number > 127, out).map(drop),
         12 => connection.answer((number > 127).then(|| input.piece()), out),
-        13 => connection.transport_mut().ping(input.piece(), out),
         _ => {
             connection.route(id);
             Ok(())

@@ -167,6 +167,8 @@ impl Channels {
         self.table.len()
     }
 
+    /// How far we and the peer have closed an open channel: (sent, received).
+    #[cfg(test)]
     pub(crate) fn halves(&self, id: LocalId) -> Option<(Half, Half)> {
         let channel = self.table.get(&id.0).filter(|c| c.stage == Stage::Open)?;
         Some((channel.sent, channel.received))

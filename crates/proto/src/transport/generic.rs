@@ -26,19 +26,12 @@ impl Transport {
                 let pong = Writer::message(msg::PONG).string(ping_data(payload)?).take();
                 self.send(pong, out)?;
             }
-            msg::PONG => self.pong(ping_data(payload)?, out),
+            // No PING is ever sent, so nobody waits for an answer.
+            msg::PONG => drop(ping_data(payload)?),
             // IGNORE: "MUST be understood (and ignored) by all implementations".
             _ => {}
         }
         Ok(())
-    }
-
-    /// An answer nobody waits for is dropped.
-    fn pong(&mut self, data: &[u8], out: &mut Outbox) {
-        if let Some(left) = self.pings.checked_sub(1) {
-            self.pings = left;
-            out.event(Event::Pong(data.to_vec()));
-        }
     }
 }
 

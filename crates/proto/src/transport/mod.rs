@@ -107,8 +107,6 @@ pub struct Transport {
     login_algs: Vec<SigAlg>,
     ext_info: ExtInfo,
     ext_info_place: Place,
-    /// PINGs without an answer yet.
-    pings: u32,
     /// The peer's first message is in.
     any_handled: bool,
     clear: Clear,
@@ -145,7 +143,6 @@ impl Transport {
             login_algs: SigAlg::ALL.to_vec(),
             ext_info: ExtInfo::default(),
             ext_info_place: Place::default(),
-            pings: 0,
             any_handled: false,
             clear: Clear::default(),
         }
@@ -225,12 +222,6 @@ impl Transport {
             self.offer(self.can_guess, out)?;
         }
         Ok(())
-    }
-
-    /// PING, to a peer that [answers](Self::peer_pings); `Event::Pong` is the answer.
-    pub fn ping(&mut self, data: &[u8], out: &mut Outbox) -> Result<(), Error> {
-        self.pings = self.pings.saturating_add(1);
-        self.send(Writer::message(msg::PING).string(data).take(), out)
     }
 
     /// DISCONNECT (RFC 4253 section 11.1); nothing is handled or sent afterwards.
@@ -335,22 +326,12 @@ impl Transport {
         self.strict
     }
 
-    /// When to rekey; the data plane counts.
-    pub fn rekey_limit(&self) -> crate::RekeyLimit {
-        self.cfg.rekey
-    }
-
     /// `server-sig-algs` of RFC 8308 section 3.1, those we know; `None` when not told.
     pub fn server_sig_algs(&self) -> Option<&[SigAlg]> {
         self.ext_info.server_sig_algs.as_deref()
     }
 
-    /// The peer answers PING.
-    pub fn peer_pings(&self) -> bool {
-        self.ext_info.ping
-    }
-
-    /// Bytes of messages that wait for our NEWKEYS.
+    /// Bytes of messages that wait for our NEWKEYS. Tests and fuzz targets hold them to their bound.
     pub fn held_bytes(&self) -> usize {
         self.held.bytes()
     }
