@@ -8,7 +8,9 @@ pub mod client;
 mod close;
 pub mod codec;
 pub mod longname;
+mod part;
 pub mod server;
 pub mod xattrs;
 
 pub use close::{close, flush};
+pub use part::part_name;

@@ -183,10 +183,13 @@ fn list(control: &mut Control<'_>, directory: &[u8]) -> Vec<Vec<u8>> {
 }
 
 fn is_servers_part(name: &[u8], part: &[u8]) -> bool {
-    let id = part.strip_prefix(b".").and_then(|part| part.strip_prefix(name));
-    let id = id.and_then(|id| id.strip_prefix(b".")?.strip_suffix(b".part"));
+    let front = part.strip_suffix(b".part");
+    let id = front.and_then(|front| front.rsplit(|byte| *byte == b'.').next());
+    let id = id.and_then(|id| std::str::from_utf8(id).ok());
     id.is_some_and(|id| {
-        id.contains(&b'-') && id.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-')
+        id.contains('-')
+            && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+            && names::part(name, id) == part
     })
 }
 
@@ -281,6 +284,12 @@ mod tests {
         assert!(is_servers_part(b"109", b".109.409d-5c.part"));
         for other in [&b".109.01234567.part"[..], b".1090.409d-5c.part", b"109", b".109.x-y.part"] {
             assert!(!is_servers_part(b"109", other), "{other:?}");
+        }
+        // Names that had to be cut, however long the server's number is.
+        let long = |last| [[b'n'; 254].as_slice(), &[last]].concat();
+        for id in ["1-0", "3d0900-ffff"] {
+            assert!(is_servers_part(&long(b'a'), &names::part(&long(b'a'), id)));
+            assert!(!is_servers_part(&long(b'b'), &names::part(&long(b'a'), id)));
         }
     }
 }

@@ -21,8 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Directories kept open within a request.
 const DIRECTORIES: usize = 32;
-/// Longest name of a file, on all file systems that matter.
-const LONGEST: usize = 255;
 /// Bytes of a reply that are not contents: the packet's head, and per file status, attributes and
 /// lengths.
 const HEAD: usize = 64;
@@ -235,12 +233,10 @@ fn status(outcome: Result<(), Fault>) -> FileStatus {
     }
 }
 
-/// `.<name>.<id>.part`, the name cut where that would be too long.
+/// Another one each time.
 fn part_name(name: &[u8]) -> Vec<u8> {
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let id = format!(".{:x}-{count:x}.part", std::process::id());
-    let name = name.get(..LONGEST - 1 - id.len()).unwrap_or(name);
-    [b".", name, id.as_bytes()].concat()
+    crate::part_name(name, &format!("{:x}-{count:x}", std::process::id()))
 }
 
 fn put_in_place(
@@ -282,6 +278,18 @@ fn read_all(fd: &OwnedFd, content: &mut [u8]) -> Result<usize, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn r1_long_names_that_begin_alike_have_parts_of_their_own() {
+        let front = |last: u8| {
+            let part = part_name(&[[b'n'; 254].as_slice(), &[last]].concat());
+            assert!(part.len() <= 255);
+            let id = part.iter().rposition(|byte| *byte == b'-').unwrap();
+            part[..id].to_vec()
+        };
+        assert_ne!(front(b'a'), front(b'b'));
+        assert_eq!(front(b'a'), front(b'a'));
+    }
 
     #[test]
     fn f6_everything_told_of_a_file_fits_what_is_set_aside_for_it() {
