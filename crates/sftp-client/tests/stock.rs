@@ -354,8 +354,9 @@ fn r5_r6_a_full_disk_is_told_with_file_and_cause_and_fails_the_batch() {
 /// What NFS reports only at close(2), by strace: the file did not arrive.
 #[test]
 fn f5_an_error_that_the_local_close_reports_fails_the_get() {
-    let there = Path::new("/usr/bin/strace").exists();
-    assert!(there || std::env::var_os("LONGHAUL_CI").is_none(), "strace is not installed");
+    if !need::require(&["strace", SERVER]) {
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().canonicalize().unwrap().join("here");
     for batch in ["get file here\n", "get -R tree here\n"] {
@@ -367,10 +368,6 @@ fn f5_an_error_that_the_local_close_reports_fails_the_get() {
         strace.args(["-f", "-qq", "-o", "/dev/null", "-P"]).arg(closed);
         strace.args(["-e", "inject=close:error=EDQUOT", OURS, "-b", "-", "-D", SERVER]);
         strace.current_dir(dir.path()).stdin(Stdio::piped()).stderr(Stdio::piped());
-        if !there || !stock() {
-            eprintln!("SKIPPED: strace or OpenSSH's sftp-server is not installed");
-            return;
-        }
         let mut child = strace.spawn().unwrap();
         child.stdin.take().unwrap().write_all(batch.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();

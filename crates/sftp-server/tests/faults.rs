@@ -14,12 +14,7 @@ const SERVER: &str = env!("CARGO_BIN_EXE_lhsftp-server");
 
 /// Whether strace is here.
 fn strace() -> bool {
-    let there = Path::new("/usr/bin/strace").exists();
-    assert!(there || std::env::var_os("LONGHAUL_CI").is_none(), "strace is not installed");
-    if !there {
-        eprintln!("SKIPPED: strace is not installed");
-    }
-    there
+    need::require(&["strace"])
 }
 
 /// The replies to requests that are sent at once, by a server in `dir` with calls that fail as
