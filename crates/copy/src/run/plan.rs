@@ -180,7 +180,7 @@ impl Leg {
                     break;
                 }
                 let asked = Instant::now();
-                self.failures.extend(find(&mut control, source, options, &mut roots));
+                self.failures.extend(find(&mut control, source, &mut roots));
                 // One of the two is on this host.
                 looks = looks.max(asked.elapsed());
             }
@@ -312,7 +312,6 @@ fn stat(control: &mut Control<'_>, at: At, path: &[u8]) -> Result<Meta, Fault> {
 fn find(
     control: &mut Control<'_>,
     source: &Place,
-    _: &Options,
     roots: &mut Vec<(Vec<u8>, Meta)>,
 ) -> Option<Failure> {
     let failed = |path: &[u8], why: String| Some(Failure { what: What::Path(path.to_vec()), why });

@@ -10,8 +10,8 @@ use super::names;
 use super::xattrs;
 use sftp::client::{Answer, Client, Got, Sent, ServerFacts};
 use sftp::codec::{
-    Attrs, Extended, GetFile, Handle, Name, OpenFlags, Pairs, PutFile, PutFlags, Reply, Request,
-    Status, Xattrs, name,
+    Attrs, Extended, GetFile, Handle, NANOSECONDS_WANTED, Name, OpenFlags, Pairs, PutFile,
+    PutFlags, Reply, Request, Status, Xattrs, name,
 };
 use std::cell::OnceCell;
 use std::fs::File;
@@ -267,7 +267,7 @@ impl Has {
             expand_path: facts.has(name::EXPAND_PATH),
             get_xattrs: facts.has(name::GET_XATTRS),
             set_xattrs: facts.has(name::SET_XATTRS),
-            nanoseconds: facts.has(name::BLOCK_HASHES),
+            nanoseconds: facts.has(NANOSECONDS_WANTED),
         }
     }
 }
@@ -299,7 +299,8 @@ impl There {
         }
     }
 
-    /// The request for it, or the answer where none is needed or possible.
+    /// The request for it, or the answer where none is needed or possible. One match over all of
+    /// them: a question without a request does not compile.
     fn request(&self, ask: Ask) -> Result<Request, Answered> {
         Ok(match ask {
             Ask::Lstat(path) => Request::Lstat(self.at(&path)),

@@ -6,7 +6,8 @@ use wire::{Malformed, Reader, Writer};
 /// The version of the protocol that everybody speaks.
 pub const VERSION: u32 = 3;
 
-/// The pair of INIT by which a client asks for times to the nanosecond (PROTOCOL.md).
+/// The pair of INIT by which a client asks for times to the nanosecond, and that of VERSION by which
+/// a server says that it takes them (PROTOCOL.md).
 pub const NANOSECONDS_WANTED: &[u8] = b"nanoseconds@longhaul";
 
 /// The pair of INIT by which a client asks which names are of one file (PROTOCOL.md).

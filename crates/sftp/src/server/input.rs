@@ -11,8 +11,8 @@ use super::log::Level;
 use super::permit::Operation;
 use super::queue::Shared;
 use crate::codec::{
-    Hello, MAX_PACKET, Malformed, OpenFlags, Reply, Request, Status, VERSION, WRITE_HEAD,
-    WriteHead, kind, packet_length,
+    Hello, MAX_PACKET, Malformed, NANOSECONDS_WANTED, OpenFlags, Reply, Request, Status, VERSION,
+    WRITE_HEAD, WriteHead, kind, packet_length,
 };
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
@@ -174,8 +174,8 @@ impl Input {
         self.shared.want(wanted);
         let version = hello.version;
         self.shared.log(Level::Verbose, format_args!("received client version {version}"));
-        let extensions =
-            permit.announced().map(|(name, version)| (name.to_vec(), version.to_vec()));
+        let announced = permit.announced().chain([(NANOSECONDS_WANTED, b"1".as_slice())]);
+        let extensions = announced.map(|(name, version)| (name.to_vec(), version.to_vec()));
         Hello { version: VERSION, extensions: extensions.collect() }
             .encode_version(&mut self.replies);
         Ok(())

@@ -38,6 +38,7 @@ fn what_the_server_can_do_is_announced() {
         (name::LIMITS, b"1"),
         (name::COPY_DATA, b"1"),
         (name::PUT_FILES, b"1"),
+        (NANOSECONDS_WANTED, b"1"),
     ] {
         assert_eq!(peer.version.value(name), Some(&version[..]));
     }
