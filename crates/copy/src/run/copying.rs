@@ -127,10 +127,10 @@ impl Copying<'_> {
     }
 
     /// A warning that others of its kind would follow.
-    pub(super) fn warn_once(&self, path: &[u8], text: String) {
+    pub(super) fn warn_once(&self, path: Option<&[u8]>, text: String) {
         let new = self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone());
         if new {
-            self.warn(Some(path), &text);
+            self.warn(path, &text);
         }
     }
 
@@ -141,13 +141,14 @@ impl Copying<'_> {
             Ok(_) => Err(Fault::other("an answer of another kind")),
             Err(fault) => Err(fault),
         };
-        let unread = |fault| self.warn_once(path, format!("extended attributes are lost: {fault}"));
+        let unread =
+            |fault| self.warn_once(Some(path), format!("extended attributes are lost: {fault}"));
         xattrs::kept(pairs.map_err(unread).unwrap_or_default(), self.privileged)
     }
 
     /// Attributes of a class were not set.
     pub(super) fn not_kept(&self, path: &[u8], class: Class, why: &Fault) {
-        self.warn_once(path, format!("{class} are lost: {why}"));
+        self.warn_once(Some(path), format!("{class} are lost: {why}"));
     }
 
     /// A file is in place, or was there already.
@@ -204,10 +205,11 @@ impl Copying<'_> {
         self.report().failures.push(failure);
     }
 
-    /// Notes what was done; a copy goes on without its journal, but says so once.
+    /// Notes what was done. A copy goes on if that fails, and says why once: the next record takes
+    /// the place of the one that was not written, and may succeed.
     pub(super) fn note(&self, write: impl FnOnce(&Journal) -> std::io::Result<()>) {
         if let Some(Err(error)) = self.journal.as_ref().map(write) {
-            self.warn(None, &format!("the journal cannot be written: {error}"));
+            self.warn_once(None, format!("the journal cannot be written: {error}"));
         }
     }
 
