@@ -216,7 +216,7 @@ fn try_out(
             copying.observer.observe(&Event::Found { files: 1, bytes: bytes.get() });
             copying.observer.observe(&Event::Scanned);
         }
-        copying.queue.push(queue::Entry::made_up(root));
+        copying.queue.push(queue::Entry::new(root, true));
     }
     copying.queue.scanned();
     let why = Mutex::new(String::new());

@@ -42,11 +42,10 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Of no file (`-t`).
-    pub(super) fn made_up(root: Root) -> Self {
+    /// As the scan finds it.
+    pub(super) fn new(root: Root, fresh: bool) -> Self {
         let Root { from, to, meta } = root;
-        let (fresh, reread, differs, unsummed) = (true, false, false, false);
-        Self { from, to, meta, fresh, reread, differs, unsummed, left: None }
+        Self { from, to, meta, fresh, reread: false, differs: false, unsummed: false, left: None }
     }
 }
 
@@ -244,16 +243,7 @@ pub(super) mod tests {
 
     pub(in super::super) fn entry(name: &[u8], size: u64) -> Entry {
         let meta = Meta::remote(&Attrs { size: Some(size), ..Attrs::default() });
-        Entry {
-            from: name.to_vec(),
-            to: name.to_vec(),
-            meta,
-            fresh: true,
-            reread: false,
-            differs: false,
-            unsummed: false,
-            left: None,
-        }
+        Entry::new(Root { from: name.to_vec(), to: name.to_vec(), meta }, true)
     }
 
     fn name(take: Take) -> Option<Vec<u8>> {

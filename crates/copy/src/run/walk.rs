@@ -35,16 +35,22 @@ pub(super) struct Root {
     pub(super) meta: Meta,
 }
 
-/// A directory under way.
-struct Directory {
+/// A name that the scan came by.
+struct Found {
     from: Vec<u8>,
     to: Vec<u8>,
     /// Bytes of `to` before what is below the source.
     above: usize,
+    /// Directories between the source and this.
     depth: usize,
-    meta: Meta,
-    /// Nothing is in it at the target.
+    /// Nothing is there at the target, or this run made it and nothing is in it.
     fresh: bool,
+}
+
+/// A directory under way.
+struct Directory {
+    at: Found,
+    meta: Meta,
     listing: Listing,
     /// Of the source, while it is listed.
     open: Option<Open>,
@@ -54,6 +60,27 @@ struct Directory {
     refused: Option<Fault>,
 }
 
+impl Found {
+    /// A name in this directory.
+    fn inside(&self, name: &[u8]) -> Self {
+        let (from, to) = (names::join(&self.from, name), names::join(&self.to, name));
+        Self { from, to, above: self.above, depth: self.depth + 1, fresh: self.fresh }
+    }
+
+    /// Its path below the source.
+    fn below(&self) -> &[u8] {
+        let below = self.to.get(self.above..).unwrap_or_default();
+        below.strip_prefix(b"/").unwrap_or(below)
+    }
+}
+
+impl Directory {
+    fn new(at: Found, meta: Meta) -> Self {
+        let listing = Listing::default();
+        Self { at, meta, listing, open: None, again: false, refused: None }
+    }
+}
+
 /// What an answer is for.
 enum Step {
     Made(Directory),
@@ -61,7 +88,7 @@ enum Step {
     Opened(Directory),
     Listed(Directory),
     XattrsTold(Vec<u8>),
-    Followed { from: Vec<u8>, to: Vec<u8>, above: usize, depth: usize, fresh: bool },
+    Followed(Found),
     Closed,
 }
 
@@ -104,14 +131,12 @@ impl<'c, 'a> Walk<'c, 'a> {
 
     fn root(&mut self, root: Root) {
         let Root { from, to, meta } = root;
-        let above = to.len();
+        let at = Found { above: to.len(), from, to, depth: 0, fresh: false };
         match (meta.kind, &self.copying.options.list) {
-            (Kind::Directory, Some(_)) => self.listed_names(&from, &to, &meta),
-            (Kind::Directory, None) if self.copying.options.recursive => {
-                self.directory(from, to, above, 0, meta, false);
-            }
-            (Kind::Directory, None) => self.fault(&from, "not a regular file"),
-            _ => self.file(from, to, meta, false),
+            (Kind::Directory, Some(_)) => self.listed_names(&at.from, &at.to, &meta),
+            (Kind::Directory, None) if self.copying.options.recursive => self.directory(at, meta),
+            (Kind::Directory, None) => self.fault(&at.from, "not a regular file"),
+            _ => self.file(at, meta),
         }
     }
 
@@ -143,34 +168,23 @@ impl<'c, 'a> Walk<'c, 'a> {
         self.steps.insert(token, step);
     }
 
-    fn directory(
-        &mut self,
-        from: Vec<u8>,
-        to: Vec<u8>,
-        above: usize,
-        depth: usize,
-        meta: Meta,
-        fresh: bool,
-    ) {
-        if depth > DEEPEST {
-            return self.fault(&from, "directories too deep inside each other");
+    fn directory(&mut self, at: Found, meta: Meta) {
+        match at.depth > DEEPEST {
+            true => self.fault(&at.from, "directories too deep inside each other"),
+            false => self.waiting.push(Directory::new(at, meta)),
         }
-        let listing = Listing::default();
-        let (open, again, refused) = (None, false, None);
-        let directory =
-            Directory { from, to, above, depth, meta, fresh, listing, open, again, refused };
-        self.waiting.push(directory);
     }
 
-    fn make(&mut self, directory: Directory) {
-        let to = directory.to.clone();
+    fn make(&mut self, mut directory: Directory) {
+        let to = directory.at.to.clone();
         if to.is_empty() {
             // The root itself, which is there.
-            return self.list(Directory { fresh: false, ..directory });
+            directory.at.fresh = false;
+            return self.list(directory);
         }
         if self.copying.options.dry_run {
             let (act, path) = (Act::MakeDirectory, to.as_slice());
-            return match directory.fresh {
+            return match directory.at.fresh {
                 true => {
                     self.copying.observer.observe(&Event::Would { act, path, size: 0 });
                     self.list(directory);
@@ -185,35 +199,34 @@ impl<'c, 'a> Walk<'c, 'a> {
     fn step(&mut self, step: Step, answer: Answered) {
         match (step, answer) {
             (Step::Made(mut directory), Ok(_)) => {
-                directory.fresh = true;
+                directory.at.fresh = true;
                 self.copying.report().directories += 1;
                 self.list(directory);
             }
             (Step::Made(mut directory), Err(fault)) => {
                 directory.refused = Some(fault);
-                let to = directory.to.clone();
+                let to = directory.at.to.clone();
                 // F2: only what the user named may be a link to a directory.
-                let ask = if directory.depth == 0 { Ask::Stat(to) } else { Ask::Lstat(to) };
+                let ask = if directory.at.depth == 0 { Ask::Stat(to) } else { Ask::Lstat(to) };
                 self.ask(At::Target, ask, Step::There(directory));
             }
             (Step::There(mut directory), Ok(Told::Meta(meta))) if meta.kind == Kind::Directory => {
-                directory.fresh = false;
+                directory.at.fresh = false;
                 self.list(directory);
             }
-            (Step::There(directory), Err(Fault::Missing)) if self.copying.options.dry_run => {
-                self.make(Directory { fresh: true, ..directory });
+            (Step::There(mut directory), Err(Fault::Missing)) if self.copying.options.dry_run => {
+                directory.at.fresh = true;
+                self.make(directory);
             }
-            (Step::There(directory), Ok(_)) => {
-                self.fault(&directory.to, IN_THE_WAY);
-            }
+            (Step::There(directory), Ok(_)) => self.fault(&directory.at.to, IN_THE_WAY),
             (Step::There(directory), Err(Fault::Missing)) => {
                 let fault = unmade(&directory.refused.unwrap_or(Fault::Missing));
-                self.copying.fault(&directory.to, &fault);
+                self.copying.fault(&directory.at.to, &fault);
             }
-            (Step::There(directory), Err(fault)) => self.copying.fault(&directory.to, &fault),
+            (Step::There(directory), Err(fault)) => self.copying.fault(&directory.at.to, &fault),
             (Step::Opened(mut directory), Ok(Told::Open(open))) => {
                 if self.wants_xattrs() {
-                    let told = Step::XattrsTold(directory.to.clone());
+                    let told = Step::XattrsTold(directory.at.to.clone());
                     self.ask(At::Source, Ask::GetXattrs(open.clone()), told);
                 }
                 directory.open = Some(open);
@@ -228,13 +241,11 @@ impl<'c, 'a> Walk<'c, 'a> {
             (Step::Opened(directory) | Step::Listed(directory), other) => {
                 let fault =
                     other.err().unwrap_or_else(|| Fault::other("an answer of another kind"));
-                self.copying.fault(&directory.from, &fault);
+                self.copying.fault(&directory.at.from, &fault);
             }
-            (Step::Followed { from, to, above, depth, fresh }, Ok(Told::Meta(meta))) => {
-                self.known(from, to, above, depth, meta, fresh);
-            }
-            (Step::Followed { from, .. }, answer) => {
-                self.copying.fault(&from, &answer.err().unwrap_or(Fault::Missing));
+            (Step::Followed(at), Ok(Told::Meta(meta))) => self.known(at, meta),
+            (Step::Followed(at), answer) => {
+                self.copying.fault(&at.from, &answer.err().unwrap_or(Fault::Missing));
             }
             (Step::XattrsTold(to), answer) => self.note_xattrs(to, answer),
             (Step::Closed, _) => {}
@@ -243,27 +254,27 @@ impl<'c, 'a> Walk<'c, 'a> {
 
     /// Lists the source's directory: here at once, elsewhere some names at a time.
     fn list(&mut self, directory: Directory) {
-        let late = self.copying.options.preserve || directory.fresh;
+        let late = self.copying.options.preserve || directory.at.fresh;
         if late && !directory.again && !self.copying.options.dry_run {
-            let noted = (directory.to.clone(), directory.meta);
+            let noted = (directory.at.to.clone(), directory.meta);
             self.copying.late().directories.push(noted);
         }
         if self.control.ends.source.is_remote() {
-            let from = directory.from.clone();
+            let from = directory.at.from.clone();
             return self.ask(At::Source, Ask::Opendir(from), Step::Opened(directory));
         }
         let mut directory = directory;
         if self.wants_xattrs() {
-            let told = xattrs_of(&directory.from);
-            self.note_xattrs(directory.to.clone(), told);
+            let told = xattrs_of(&directory.at.from);
+            self.note_xattrs(directory.at.to.clone(), told);
         }
-        match std::fs::read_dir(local::path(&directory.from)) {
-            Err(error) => self.copying.fault(&directory.from, &Fault::from(error)),
+        match std::fs::read_dir(local::path(&directory.at.from)) {
+            Err(error) => self.copying.fault(&directory.at.from, &Fault::from(error)),
             Ok(names) => {
                 for name in names {
                     match name {
                         Ok(name) => self.local_name(&mut directory, name.file_name().as_bytes()),
-                        Err(error) => self.copying.fault(&directory.from, &Fault::from(error)),
+                        Err(error) => self.copying.fault(&directory.at.from, &Fault::from(error)),
                     }
                 }
             }
@@ -284,7 +295,7 @@ impl<'c, 'a> Walk<'c, 'a> {
     }
 
     fn local_name(&mut self, directory: &mut Directory, name: &[u8]) {
-        let from = names::join(&directory.from, name);
+        let from = names::join(&directory.at.from, name);
         match local::stat(&from, false) {
             Ok(meta) => self.name(directory, name, meta),
             Err(error) => self.copying.fault(&from, &Fault::from(error)),
@@ -294,7 +305,7 @@ impl<'c, 'a> Walk<'c, 'a> {
     fn more(&mut self, directory: Directory) {
         match directory.open.clone() {
             Some(open) => self.ask(At::Source, Ask::Readdir(open), Step::Listed(directory)),
-            None => self.copying.fault(&directory.from, &Fault::Missing),
+            None => self.copying.fault(&directory.at.from, &Fault::Missing),
         }
     }
 
@@ -320,7 +331,7 @@ impl<'c, 'a> Walk<'c, 'a> {
                 Err(names::BadName::Twice) if directory.again => {}
                 Err(bad) => {
                     // Nothing else that it says of this directory is believed.
-                    self.copying.fault(&directory.from, &Fault::other(bad.to_string()));
+                    self.copying.fault(&directory.at.from, &Fault::other(bad.to_string()));
                     return self.close(directory);
                 }
             }
@@ -330,68 +341,44 @@ impl<'c, 'a> Walk<'c, 'a> {
 
     /// A name of which the listing did not say enough.
     fn look_closer(&mut self, directory: &Directory, name: &[u8]) {
-        let Some((from, to)) = self.admitted(directory, name, false) else { return };
-        let Directory { above, depth, fresh, .. } = *directory;
+        let Some(at) = self.admitted(directory, name, false) else { return };
         let ask = if self.copying.options.preserve { Ask::Lstat } else { Ask::Stat };
-        let followed = Step::Followed { from: from.clone(), to, above, depth, fresh };
-        self.ask(At::Source, ask(from), followed);
+        self.ask(At::Source, ask(at.from.clone()), Step::Followed(at));
     }
 
-    /// The paths of a name at both ends, unless the user excludes it.
-    fn admitted(
-        &self,
-        directory: &Directory,
-        name: &[u8],
-        is_directory: bool,
-    ) -> Option<(Vec<u8>, Vec<u8>)> {
-        let from = names::join(&directory.from, name);
-        let to = names::join(&directory.to, name);
-        let below = to.get(directory.above..).unwrap_or_default();
-        let below = below.strip_prefix(b"/").unwrap_or(below);
-        self.copying.options.filter.allows(below, is_directory).then_some((from, to))
+    /// A name in a directory, unless the user excludes it.
+    fn admitted(&self, directory: &Directory, name: &[u8], is_directory: bool) -> Option<Found> {
+        let at = directory.at.inside(name);
+        self.copying.options.filter.allows(at.below(), is_directory).then_some(at)
     }
 
     fn name(&mut self, directory: &mut Directory, name: &[u8], meta: Meta) {
         let admitted = self.admitted(directory, name, meta.kind == Kind::Directory);
-        let Some((from, to)) = admitted else { return };
-        let Directory { above, depth, fresh, .. } = *directory;
+        let Some(at) = admitted else { return };
         if meta.kind != Kind::Symlink || self.copying.options.preserve {
-            return self.known(from, to, above, depth, meta, fresh);
+            return self.known(at, meta);
         }
         // Followed, as scp does.
         if self.control.ends.source.is_remote() {
-            let followed = Step::Followed { from: from.clone(), to, above, depth, fresh };
-            return self.ask(At::Source, Ask::Stat(from), followed);
+            return self.ask(At::Source, Ask::Stat(at.from.clone()), Step::Followed(at));
         }
-        match local::stat(&from, true) {
-            Ok(meta) => self.known(from, to, above, depth, meta, fresh),
-            Err(error) => self.copying.fault(&from, &Fault::from(error)),
-        }
-    }
-
-    fn known(
-        &mut self,
-        from: Vec<u8>,
-        to: Vec<u8>,
-        above: usize,
-        depth: usize,
-        meta: Meta,
-        fresh: bool,
-    ) {
-        match meta.kind {
-            Kind::Directory => self.directory(from, to, above, depth + 1, meta, fresh),
-            _ => {
-                let below = to.get(above..).unwrap_or_default();
-                let below = below.strip_prefix(b"/").unwrap_or(below);
-                let ours = |shard: crate::shard::Shard| shard.holds(below);
-                if self.copying.options.shard.is_none_or(ours) {
-                    self.file(from, to, meta, fresh);
-                }
-            }
+        match local::stat(&at.from, true) {
+            Ok(meta) => self.known(at, meta),
+            Err(error) => self.copying.fault(&at.from, &Fault::from(error)),
         }
     }
 
-    fn file(&mut self, from: Vec<u8>, to: Vec<u8>, meta: Meta, fresh: bool) {
+    fn known(&mut self, at: Found, meta: Meta) {
+        let ours = |shard: crate::shard::Shard| shard.holds(at.below());
+        if meta.kind == Kind::Directory {
+            self.directory(at, meta);
+        } else if self.copying.options.shard.is_none_or(ours) {
+            self.file(at, meta);
+        }
+    }
+
+    fn file(&mut self, at: Found, meta: Meta) {
+        let Found { from, to, fresh, .. } = at;
         if meta.kind == Kind::Special {
             return self.fault(&from, "not a regular file");
         }
@@ -408,8 +395,7 @@ impl<'c, 'a> Walk<'c, 'a> {
         if self.found.0 >= REPORT || self.found.1 > 64 << 20 {
             self.tell_found();
         }
-        let (reread, differs, unsummed, left) = (false, false, false, None);
-        self.copying.queue.push(Entry { from, to, meta, fresh, reread, differs, unsummed, left });
+        self.copying.queue.push(Entry::new(Root { from, to, meta }, fresh));
     }
 
     fn tell_found(&mut self) {
@@ -473,21 +459,21 @@ impl<'c, 'a> Walk<'c, 'a> {
             }
         }
         let (from, to) = (names::join(root, name), names::join(target, name));
+        let at = Found { from, to, above: target.len(), depth: 1, fresh: false };
         let ask = match self.copying.options.preserve {
-            true => Ask::Lstat(from.clone()),
-            false => Ask::Stat(from.clone()),
+            true => Ask::Lstat(at.from.clone()),
+            false => Ask::Stat(at.from.clone()),
         };
         match self.control.call(At::Source, ask) {
             Ok(Told::Meta(meta)) if meta.kind == Kind::Directory => {
                 if !self.copying.options.recursive {
-                    self.make_listed(made, (&from, &to), &meta, Ask::Lstat);
+                    self.make_listed(made, (&at.from, &at.to), &meta, Ask::Lstat);
                     return;
                 }
-                let above = target.len();
-                self.directory(from, to, above, 1, meta, false);
+                self.directory(at, meta);
                 self.go();
             }
-            Ok(Told::Meta(meta)) => self.known(from, to, target.len(), 0, meta, false),
+            Ok(Told::Meta(meta)) => self.known(at, meta),
             other => self.copying.fault(name, &other.err().unwrap_or(Fault::Missing)),
         }
     }

@@ -4,7 +4,7 @@
 use super::super::job::After;
 use super::super::side::{Answered, Ask, Fault, Open, Side, Told};
 use super::proof::{By, Proof};
-use super::span::Span;
+use super::span::{Piece, Span};
 use super::{At, File, FileId, Lane, Stage, What};
 use sftp::client::{Check, Data, Target};
 use std::fs::File as Disk;
@@ -39,15 +39,15 @@ impl Lane<'_> {
             self.prove(id, span);
             return true;
         }
-        let cut = file.spans.iter_mut().find_map(|span| Some((span.id, span.cut(block)?)));
-        let Some((span, piece)) = cut else { return false };
-        self.carry(id, span, piece);
+        let cut = |span: &mut Span| Some(Piece { span: span.id, range: span.cut(block)? });
+        let Some(piece) = file.spans.iter_mut().find_map(cut) else { return false };
+        self.carry(id, piece);
         true
     }
 
     /// Moves a piece from one end to the other.
-    fn carry(&mut self, id: FileId, span: u64, piece: Range<u64>) {
-        let len = piece.end - piece.start;
+    fn carry(&mut self, id: FileId, piece: Piece) {
+        let (start, len) = (piece.range.start, piece.len());
         if let Some(limiter) = &self.copying.limiter {
             sleep(limiter.take(usize::try_from(len).unwrap_or(usize::MAX)));
         }
@@ -61,38 +61,36 @@ impl Lane<'_> {
             _ => Check::None,
         };
         if self.ends.within {
-            return self.copy_within(id, span, piece);
+            return self.copy_within(id, piece);
         }
         let passes_on = self.ends.source.is_remote() && self.ends.target.is_remote();
-        let what = match passes_on {
-            true => What::Passed { span, piece: piece.start, len },
-            false => What::Moved { span, piece: piece.start, len },
-        };
+        let range = piece.range.clone();
+        let what = if passes_on { What::Passed(piece) } else { What::Moved(piece) };
         let token = self.token(id, what);
         let Some(file) = self.files.get(&id) else { return };
         match (&self.ends.source, &self.ends.target, &file.source, &file.target) {
             (Side::There(there), _, Some(Open::Remote(from)), to) => {
                 let target = match to {
                     Some(Open::Local(file)) => {
-                        Target::File { file: Arc::clone(file), offset: piece.start }
+                        Target::File { file: Arc::clone(file), offset: start }
                     }
                     Some(Open::Remote(_)) => Target::Bytes,
                     None => Target::Discard,
                 };
                 let len = u32::try_from(len).unwrap_or(u32::MAX);
-                there.client.get(from, piece.start, len, target, check, token);
+                there.client.get(from, start, len, target, check, token);
             }
             (_, Side::There(there), from, Some(Open::Remote(to))) => {
                 let data = match from {
                     Some(Open::Local(file)) => {
-                        Data::File { file: Arc::clone(file), offset: piece.start, len }
+                        Data::File { file: Arc::clone(file), offset: start, len }
                     }
                     _ => Data::Zeros(len),
                 };
-                there.client.put(to, piece.start, data, check, token);
+                there.client.put(to, start, data, check, token);
             }
             (_, _, Some(Open::Local(from)), Some(Open::Local(to))) => {
-                let answer = at_home(from, to, &piece, check);
+                let answer = at_home(from, to, &range, check);
                 self.answers.push_back((token, answer));
             }
             _ => self.answers.push_back((token, Err(Fault::other("a file is not open")))),
@@ -100,30 +98,30 @@ impl Lane<'_> {
     }
 
     /// The server copies a piece by itself.
-    fn copy_within(&mut self, id: FileId, span: u64, piece: Range<u64>) {
+    fn copy_within(&mut self, id: FileId, piece: Piece) {
         let Some(file) = self.files.get(&id) else { return };
-        let what = What::Moved { span, piece: piece.start, len: piece.end - piece.start };
         let (Some(from), Some(to)) = (file.source.clone(), file.target.clone()) else { return };
-        self.ask(At::Target, Ask::CopyData { from, range: piece, to }, id, what);
+        let ask = Ask::CopyData { from, range: piece.range.clone(), to };
+        self.ask(At::Target, ask, id, What::Moved(piece));
     }
 
     /// A piece came from one server and goes on to the other.
-    pub(super) fn passed(&mut self, id: FileId, at: (u64, u64, u64), answer: Answered) {
-        let (span, piece, len) = at;
+    pub(super) fn passed(&mut self, id: FileId, piece: Piece, answer: Answered) {
         let (bytes, hash) = match answer {
-            Ok(Told::Moved { len: came, bytes, hash }) if came == len => (bytes, hash),
-            other => return self.moved(id, at, other),
+            Ok(Told::Moved { len, bytes, hash }) if len == piece.len() => (bytes, hash),
+            other => return self.moved(id, piece, other),
         };
-        let token = self.token(id, What::Moved { span, piece, len });
+        let (span, start) = (piece.span, piece.range.start);
+        let token = self.token(id, What::Moved(piece));
         let to = self.files.get(&id).and_then(|file| file.target.clone());
         match (&self.ends.target, to) {
             (Side::There(there), Some(Open::Remote(to))) => {
-                there.client.put(&to, piece, Data::Bytes(bytes.into()), Check::None, token);
+                there.client.put(&to, start, Data::Bytes(bytes.into()), Check::None, token);
             }
             _ => self.answers.push_back((token, Err(Fault::other("a file is not open")))),
         }
         if let (Some(hash), Some(span)) = (hash, self.span(id, span)) {
-            span.source.insert(piece, hash);
+            span.source.insert(start, hash);
         }
     }
 
@@ -132,32 +130,33 @@ impl Lane<'_> {
     }
 
     /// A piece is at the target.
-    pub(super) fn moved(&mut self, id: FileId, at: (u64, u64, u64), answer: Answered) {
-        let (span_id, start, len) = at;
-        self.flight.done(len, Instant::now());
+    pub(super) fn moved(&mut self, id: FileId, piece: Piece, answer: Answered) {
+        let expected = piece.len();
+        let Piece { span: span_id, range } = piece;
+        self.flight.done(expected, Instant::now());
         let (passing, within) = (self.proof, self.ends.within);
         let Some(span) = self.span(id, span_id) else { return self.pump() };
         span.flying -= 1;
         match answer {
-            Ok(Told::Moved { len: came, hash, .. }) if came == len => {
-                span.done.add(start..start + len);
+            Ok(Told::Moved { len, hash, .. }) if len == expected => {
+                span.done.add(range.clone());
                 if let (Some(hash), Some(proof)) = (hash, passing) {
                     let end = if proof.source == By::Passing {
                         &mut span.source
                     } else {
                         &mut span.target
                     };
-                    end.insert(start, hash);
+                    end.insert(range.start, hash);
                 }
             }
-            Ok(Told::Done) if within => span.done.add(start..start + len),
+            Ok(Told::Done) if within => span.done.add(range.clone()),
             Ok(_) => {
                 return self.fail(id, Fault::Changed("the source got shorter while it was copied"));
             }
             Err(fault) => return self.fail(id, fault),
         }
         self.worked = true;
-        self.arrived(id, &(start..start + len));
+        self.arrived(id, &range);
         if self.span(id, span_id).is_some_and(|span| span.is_moved()) {
             self.prove(id, span_id);
         }

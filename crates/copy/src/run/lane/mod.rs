@@ -39,6 +39,7 @@ use batch::{Batch, Begun};
 use file::{File, FileId, Stage};
 use proof::Proof;
 use sftp::client::{Event, Flight};
+use span::Piece;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -75,29 +76,17 @@ enum What {
     /// The part file of a run that broke off is out of the way.
     Cleared,
     Mapped,
-    /// Bytes from, or to: the piece of the span that starts at the first number.
-    Moved {
-        span: u64,
-        piece: u64,
-        len: u64,
-    },
+    /// Bytes from, or to.
+    Moved(Piece),
     /// A piece came and goes on to the other host.
-    Passed {
-        span: u64,
-        piece: u64,
-        len: u64,
-    },
+    Passed(Piece),
     SourceHashed {
         span: u64,
     },
     TargetHashed {
         span: u64,
     },
-    ReadBack {
-        span: u64,
-        piece: u64,
-        at: At,
-    },
+    ReadBack(Piece, At),
     /// What another lane has begun is what this one has opened.
     SourceKnown,
     SourceSeen,
@@ -294,11 +283,10 @@ impl<'a> Lane<'a> {
 
     /// The piece that this asked for never left: it is not among what may have arrived.
     fn recall(&mut self, token: u64) {
-        if let Some(&(id, What::Moved { span, piece, .. } | What::Passed { span, piece, .. })) =
-            self.asked.get(&token)
-            && let Some(span) = self.files.get_mut(&id).and_then(|file| file.span(span))
+        if let Some((id, What::Moved(piece) | What::Passed(piece))) = self.asked.get(&token)
+            && let Some(span) = self.files.get_mut(id).and_then(|file| file.span(piece.span))
         {
-            span.recall(piece);
+            span.recall(piece.range.start);
         }
     }
 
@@ -361,13 +349,13 @@ impl<'a> Lane<'a> {
             What::BatchLooked | What::BatchPut | What::BatchSeen | What::BatchGot => {
                 self.batch_answered(id, &what, answer);
             }
-            What::Moved { span, piece, len } => self.moved(id, (span, piece, len), answer),
-            What::Passed { span, piece, len } => self.passed(id, (span, piece, len), answer),
+            What::Moved(piece) => self.moved(id, piece, answer),
+            What::Passed(piece) => self.passed(id, piece, answer),
             What::SourceHashed { span } => self.hashed(id, span, At::Source, answer),
             What::TargetHashed { span } => self.hashed(id, span, At::Target, answer),
             What::XattrsTold => self.note_xattrs(id, answer),
             What::SourceKnown => self.known(id, answer),
-            What::ReadBack { span, piece, at } => self.read_back(id, (span, piece, at), answer),
+            What::ReadBack(piece, at) => self.read_back(id, &piece, at, answer),
             what => self.stepped(id, &what, answer),
         }
     }

@@ -4,7 +4,7 @@
 use super::super::job::{Stand, Way};
 use super::super::ranges::Ranges;
 use super::super::side::{Answered, Ask, Fault, Open, Side, Told};
-use super::span::{Hash, LEAST_BLOCK};
+use super::span::{Hash, LEAST_BLOCK, Piece};
 use super::{At, Ends, File, FileId, Lane, Stage, What};
 use sftp::client::{Check, Target};
 use sftp::codec::BlockHashes;
@@ -139,13 +139,15 @@ impl Lane<'_> {
                 );
             }
             (By::Reading, Open::Remote(handle)) => {
-                for piece in pieces {
+                for range in pieces {
                     self.wait_for(id, span);
-                    let token = self.token(id, What::ReadBack { span, piece: piece.start, at });
-                    let len = u32::try_from(piece.end - piece.start).unwrap_or(u32::MAX);
+                    let piece = Piece { span, range: range.clone() };
+                    let (start, len) = (piece.range.start, piece.len());
+                    let token = self.token(id, What::ReadBack(piece, at));
                     if let Side::There(there) = self.ends.side(at) {
+                        let len = u32::try_from(len).unwrap_or(u32::MAX);
                         let (to, check) = (Target::Discard, Check::Blake3);
-                        there.client.get(handle, piece.start, len, to, check, token);
+                        there.client.get(handle, start, len, to, check, token);
                     }
                 }
             }
@@ -195,15 +197,14 @@ impl Lane<'_> {
     }
 
     /// A piece was read once more.
-    pub(super) fn read_back(&mut self, id: FileId, of: (u64, u64, At), answer: Answered) {
-        let (span, piece, at) = of;
+    pub(super) fn read_back(&mut self, id: FileId, piece: &Piece, at: At, answer: Answered) {
         let hashes = match answer {
-            Ok(Told::Moved { hash: Some(hash), .. }) => Ok(vec![(piece, hash)]),
+            Ok(Told::Moved { hash: Some(hash), .. }) => Ok(vec![(piece.range.start, hash)]),
             Ok(_) => Ok(Vec::new()),
             Err(fault) => Err(fault),
         };
-        self.note_hashes(id, span, at, hashes);
-        self.hashed_one(id, span);
+        self.note_hashes(id, piece.span, at, hashes);
+        self.hashed_one(id, piece.span);
     }
 
     fn hashed_one(&mut self, id: FileId, span_id: u64) {

@@ -17,6 +17,19 @@ const HOME_BLOCK: u64 = 1 << 20;
 
 pub(super) type Hash = [u8; 32];
 
+/// A piece of a span.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) span: u64,
+    pub(super) range: Range<u64>,
+}
+
+impl Piece {
+    pub(super) fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+}
+
 /// A share of a file, as far as it is.
 pub(super) struct Span {
     pub(super) id: u64,
