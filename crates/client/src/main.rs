@@ -13,6 +13,7 @@
 //! metrics   the same for files, both ends', as it goes on
 //! print     answers and refusals where there is no log
 //! ```
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod args;
 mod clear;

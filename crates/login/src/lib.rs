@@ -11,6 +11,7 @@
 //! Five round trips to a server that prefers what we do, six to others: identification, KEXINIT
 //! and a guessed first key exchange packet leave together, and so do NEWKEYS, the service
 //! request and a signed authentication request.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod address;
 mod connect;

@@ -12,6 +12,7 @@
 //! child       the same over a local server's pipes
 //! ```
 //! Whatever ends a channel or a connection, every token of its clients gets an answer.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod child;
 mod connection;

@@ -5,6 +5,7 @@
 //! input thread   reads standard input, hands what it read to the server
 //! main thread    lets the server fill a buffer, writes it to standard output
 //! ```
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod log;
 mod pipes;
