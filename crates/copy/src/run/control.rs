@@ -98,7 +98,7 @@ impl<'a> Control<'a> {
         let token = self.ask(at, ask);
         match self.answer() {
             Some((same, answer)) if same == token => answer,
-            _ => Err(Fault::other("an answer to nothing")),
+            _ => Err(Fault::internal("an answer to no question")),
         }
     }
 

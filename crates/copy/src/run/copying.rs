@@ -138,7 +138,7 @@ impl Copying<'_> {
     pub(super) fn kept(&self, path: &[u8], answer: Answered) -> Kept {
         let pairs = match answer {
             Ok(Told::Extended(bytes)) => xattrs::told(&bytes).map_err(Fault::from),
-            Ok(_) => Err(Fault::other("an answer of another kind")),
+            Ok(_) => Err(Fault::unfit()),
             Err(fault) => Err(fault),
         };
         let unread =

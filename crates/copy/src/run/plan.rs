@@ -296,7 +296,7 @@ fn homed(control: &mut Control<'_>, at: At, path: Vec<u8>) -> Result<Vec<u8>, (V
             Some(home) if home.name.starts_with(b"/") => Ok([home.name.as_slice(), rest].concat()),
             _ => Err((path, Fault::other("the server says nothing that is a path"))),
         },
-        Ok(_) => Err((path, Fault::other("an answer of another kind"))),
+        Ok(_) => Err((path, Fault::unfit())),
         Err(fault) => Err((path, fault)),
     }
 }

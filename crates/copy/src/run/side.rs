@@ -169,6 +169,21 @@ impl Fault {
     pub(super) fn other(why: impl Into<String>) -> Self {
         Self::Other(why.into())
     }
+
+    /// The server answered, but not what it was asked.
+    pub(super) fn unfit() -> Self {
+        Self::other("the server's answer does not fit the request")
+    }
+
+    /// What no server and no file can bring about.
+    pub(super) fn internal(what: &str) -> Self {
+        Self::Other(internal(what))
+    }
+}
+
+/// What is told of a fault of our own.
+pub(super) fn internal(what: &str) -> String {
+    format!("internal error: {what}; please report it")
 }
 
 impl From<io::Error> for Fault {
@@ -408,7 +423,7 @@ fn remote(open: Open) -> Result<Handle, Answered> {
 }
 
 fn mixed_up() -> Fault {
-    Fault::other("a file of this host where one of the server is meant")
+    Fault::internal("a question for the other end")
 }
 
 fn local(open: &Open) -> Result<&Arc<File>, Fault> {

@@ -239,8 +239,7 @@ impl<'c, 'a> Walk<'c, 'a> {
                 self.list(Directory { again: true, open: None, ..directory });
             }
             (Step::Opened(directory) | Step::Listed(directory), other) => {
-                let fault =
-                    other.err().unwrap_or_else(|| Fault::other("an answer of another kind"));
+                let fault = other.err().unwrap_or_else(Fault::unfit);
                 self.copying.fault(&directory.at.from, &fault);
             }
             (Step::Followed(at), Ok(Told::Meta(meta))) => self.known(at, meta),

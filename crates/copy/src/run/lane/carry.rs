@@ -93,7 +93,7 @@ impl Lane<'_> {
                 let answer = at_home(from, to, &range, check);
                 self.answers.push_back((token, answer));
             }
-            _ => self.answers.push_back((token, Err(Fault::other("a file is not open")))),
+            _ => self.answers.push_back((token, Err(Fault::internal("a file is not open")))),
         }
     }
 
@@ -118,7 +118,7 @@ impl Lane<'_> {
             (Side::There(there), Some(Open::Remote(to))) => {
                 there.client.put(&to, start, Data::Bytes(bytes.into()), Check::None, token);
             }
-            _ => self.answers.push_back((token, Err(Fault::other("a file is not open")))),
+            _ => self.answers.push_back((token, Err(Fault::internal("a file is not open")))),
         }
         if let (Some(hash), Some(span)) = (hash, self.span(id, span)) {
             span.source.insert(start, hash);

@@ -41,7 +41,7 @@ impl Lane<'_> {
                 self.place(id, &link, &entry);
             }
             (_, Err(fault)) => self.fail(id, fault),
-            (_, Ok(_)) => self.fail(id, Fault::other("an answer of another kind")),
+            (_, Ok(_)) => self.fail(id, Fault::unfit()),
         }
     }
 }

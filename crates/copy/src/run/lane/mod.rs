@@ -32,7 +32,7 @@ pub(super) use ends::{At, Ends};
 
 use super::copying::Copying;
 use super::queue::{Take, Work};
-use super::side::{Answered, Ask, Fault, told};
+use super::side::{Answered, Ask, Fault, internal, told};
 use super::xattrs::Class;
 use crate::observe::LaneId;
 use batch::{Batch, Begun};
@@ -207,7 +207,7 @@ impl<'a> Lane<'a> {
                     false => self.wait(),
                     true if self.is_idle() => {}
                     // It has files and waits for nothing: that must not spin.
-                    true => self.lost = Some(Fault::Broken("a lane waits for nothing".to_owned())),
+                    true => self.lost = Some(Fault::Broken(internal("a lane waits for nothing"))),
                 }
             }
         }

@@ -184,7 +184,7 @@ impl Lane<'_> {
         let told = match answer {
             Ok(Told::Extended(bytes)) => BlockHashes::parse(&bytes)
                 .map_err(|error| Fault::other(format!("hashes of the server: {error}"))),
-            Ok(_) => Err(Fault::other("an answer of another kind")),
+            Ok(_) => Err(Fault::unfit()),
             Err(fault) => Err(fault),
         };
         let starts: Vec<_> = match self.span(id, span_id) {

@@ -32,7 +32,7 @@ impl Lane<'_> {
             Ok(Told::Meta(meta)) => Some(meta),
             Err(Fault::Missing) => None,
             Err(fault) => return self.fail(id, fault),
-            Ok(_) => return self.fail(id, Fault::other("no attributes")),
+            Ok(_) => return self.fail(id, Fault::unfit()),
         };
         if let Some(file) = self.files.get_mut(&id) {
             file.old = old;
@@ -211,7 +211,7 @@ impl Lane<'_> {
             }
             (What::Mapped, _) => {}
             (_, Err(fault)) => drop(file.fault.get_or_insert(fault)),
-            (_, Ok(_)) => drop(file.fault.get_or_insert(Fault::other("an answer of another kind"))),
+            (_, Ok(_)) => drop(file.fault.get_or_insert(Fault::unfit())),
         }
         self.opened_one(id);
     }
