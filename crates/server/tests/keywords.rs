@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Server, Site, noise, read_all, stderr, stdout, until};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
@@ -56,12 +56,13 @@ fn keys_are_renewed_after_as_much_as_configured() {
 #[test]
 fn a_client_that_shows_no_sign_of_life_is_given_up() {
     let server = Server::start(&["ClientAliveInterval=1", "ClientAliveCountMax=2"]);
-    let mut ssh = server.ssh(&[], "echo ready; cat").stdin(Stdio::piped()).spawn().unwrap();
-    let mut ready = [0; 6];
-    ssh.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
-    // A living one answers.
-    std::thread::sleep(std::time::Duration::from_millis(3500));
-    assert_eq!(server.sessions().len(), 1, "{}", server.log());
+    let mut ssh = server.ssh(&["LogLevel=DEBUG1"], "cat");
+    let mut ssh = ssh.stdin(Stdio::piped()).spawn().unwrap();
+    // A living one answers, so it is asked a third time.
+    let mut lines = BufReader::new(ssh.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let asked = lines.by_ref().filter(|line| line.contains("rtype keepalive@openssh.com"));
+    let asked = asked.take(3).count();
+    assert_eq!((asked, server.sessions().len()), (3, 1), "{}", server.log());
     common::kill("STOP", ssh.id());
     until("the session to end", || server.sessions().is_empty(), || server.log());
     server.wait_for_log("no answer from the other side for 2 s");

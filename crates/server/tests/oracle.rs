@@ -28,6 +28,9 @@ const TRIES: usize = 25;
 /// Times that each case is met, in turns: whatever else the machine does meets all.
 const ROUNDS: usize = 4;
 
+/// As many on a machine that is too busy to tell after [`ROUNDS`].
+const MOST_ROUNDS: usize = 20;
+
 fn key(seed: u32) -> PublicKey {
     let mut bytes = [7; 32];
     bytes[..4].copy_from_slice(&seed.to_be_bytes());
@@ -131,10 +134,19 @@ fn fill(pipe: &std::io::PipeWriter) {
     rustix::fs::fcntl_setfl(pipe, flags).unwrap();
 }
 
-/// The fastest quarter of all is slower than this.
-fn quartile(mut times: Vec<Duration>) -> Duration {
+/// The fastest quarter of all is not slower than this.
+fn quartile(times: &[Duration]) -> Duration {
+    let mut times = times.to_vec();
     times.sort();
     times[times.len() / 4]
+}
+
+/// Whether the cases take the same time. Not to read the file for somebody whom nobody knows makes
+/// one of them 30 times faster.
+fn alike(times: &[Vec<Duration>]) -> bool {
+    let quartiles: Vec<_> = times.iter().map(|times| quartile(times)).collect();
+    let [slowest, fastest] = [quartiles.iter().max(), quartiles.iter().min()].map(Option::unwrap);
+    *slowest < *fastest * 3
 }
 
 #[test]
@@ -154,17 +166,17 @@ fn a9_refusals_say_the_same_and_take_the_same_time_whoever_asks() {
     ];
     let mut times = cases.map(|_| Vec::new());
     let mut first = None;
-    for _ in 0..ROUNDS {
+    for round in 1..=MOST_ROUNDS {
         for ((what, user, key), times) in cases.iter().zip(&mut times) {
             let (answers, took) = refusals(&server, user, key);
             assert_eq!(answers.len(), TRIES + 1, "{what}: {}", server.log());
             assert_eq!(&answers, first.get_or_insert_with(|| answers.clone()), "{what}");
             times.extend(took);
         }
+        if round >= ROUNDS && alike(&times) {
+            return;
+        }
     }
-    let quartiles = times.map(quartile);
-    let [slowest, fastest] = [quartiles.iter().max(), quartiles.iter().min()].map(Option::unwrap);
-    let named: Vec<_> = cases.iter().zip(&quartiles).map(|((what, ..), q)| (what, q)).collect();
-    // Not to read the file for somebody whom nobody knows makes it 30 times.
-    assert!(*slowest < *fastest * 3, "{named:?}");
+    let quartiles = times.iter().map(|times| quartile(times));
+    panic!("{:?}", cases.iter().map(|(what, ..)| what).zip(quartiles).collect::<Vec<_>>());
 }

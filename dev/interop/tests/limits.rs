@@ -7,7 +7,7 @@ use interop::lab::{Lab, program};
 use interop::need;
 use linkemu::{Link, Side, Spec};
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -311,11 +311,12 @@ fn figures_are_told_at_the_end_and_when_a_signal_asks() {
     stdin.write_all(&vec![0; 1 << 20]).unwrap();
     let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGUSR1).unwrap();
-    // The answer comes on standard error, of which the end is read below.
-    std::thread::sleep(Duration::from_secs(1));
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let told = |line: &String| line.starts_with("lhssh: transfer: server=longhaul_");
+    assert!(lines.any(|line| told(&line)), "it ended without figures");
     drop(stdin);
-    let said = ended(child);
-    assert!(said.contains("\nlhssh: transfer: server=longhaul_"), "{said}");
+    let said = lines.collect::<Vec<_>>().join("\n");
+    assert!(child.wait().unwrap().success(), "{said}");
     let last = said.lines().find(|line| line.starts_with("debug1: transfer: ")).unwrap();
     for part in ["cipher_out=", " mac_in=", " bytes_out=1048576 ", " bytes_in=6 ", " rtt_ms="] {
         assert!(last.contains(part), "{part} in {last}");
