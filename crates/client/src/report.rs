@@ -1,5 +1,4 @@
-//! The figures of a connection for its user: at the end with `-v`, and whenever SIGUSR1 asks
-//! (SIGINFO, too, where a key sends it).
+//! The figures of a connection for its user: at the end with `-v`, and whenever SIGUSR1 asks.
 
 use engine::figures::{Record, limits};
 use engine::{Figures, Session};
@@ -10,21 +9,6 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::thread::Scope;
 use std::time::Instant;
-
-#[cfg(any(
-    target_os = "freebsd",
-    target_os = "netbsd",
-    target_os = "openbsd",
-    target_os = "macos"
-))]
-const ASKING: &[i32] = &[signal_hook::consts::SIGUSR1, signal_hook::consts::SIGINFO];
-#[cfg(not(any(
-    target_os = "freebsd",
-    target_os = "netbsd",
-    target_os = "openbsd",
-    target_os = "macos"
-)))]
-const ASKING: &[i32] = &[signal_hook::consts::SIGUSR1];
 
 /// The other end's figures come by this global request (PROTOCOL.md).
 pub(crate) const TCP_INFO: &str = "tcp-info@longhaul";
@@ -100,7 +84,7 @@ fn watch<'scope>(
     scope: &'scope Scope<'scope, '_>,
     tell: impl Fn() + Send + 'scope,
 ) -> io::Result<Watch> {
-    let mut signals = Signals::new(ASKING)?;
+    let mut signals = Signals::new([signal_hook::consts::SIGUSR1])?;
     let watch = Watch(signals.handle());
     let listen = move || signals.forever().for_each(|_| tell());
     std::thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, listen)?;

@@ -52,6 +52,11 @@ fn plant(top: &Path) {
         let file = fs::File::create(at(name)).unwrap();
         file.set_modified(time).unwrap();
     }
+    // Apart by more than the second that listings tell.
+    for (age, name) in (1..).zip(["a3", "a1", "a2"]) {
+        let file = fs::File::options().write(true).open(at(name)).unwrap();
+        file.set_modified(now - age * Duration::from_secs(100)).unwrap();
+    }
 }
 
 /// All below `top`: path, mode, owner, size or target, content.
