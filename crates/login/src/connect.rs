@@ -115,24 +115,16 @@ fn waits(conf: &Client, deadline: Option<Instant>) -> Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use conf::client::Files;
-    use conf::{LogLevel, Setting};
+    use crate::setup::configured;
+    use conf::LogLevel;
     use std::net::TcpListener;
-
-    fn conf(host: &str, settings: &[String]) -> Client {
-        let given: Vec<_> = settings.iter().map(|s| Setting::option(s).unwrap()).collect();
-        let local = crate::local_user().unwrap();
-        let loaded =
-            conf::client::load(host, &given, &Files::None, &crate::supported(), &local).unwrap();
-        loaded.config
-    }
 
     /// Connects; what the log says of it, too.
     fn connect_to(host: &str, settings: &[String]) -> (Result<Connected, Error>, String) {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("log");
         let log = Log::new("test", LogLevel::Debug1, Some(&file)).unwrap();
-        let conf = conf(host, settings);
+        let conf = configured(host, settings);
         let deadline = conf.connect_limit().map(|limit| Instant::now() + limit);
         let connected = connect(&conf, &log, deadline);
         (connected, std::fs::read_to_string(file).unwrap())
@@ -205,7 +197,7 @@ mod tests {
     /// Effect of HappyEyes and HappyDelay (D6); the race has tests of its own.
     #[test]
     fn attempts_race_with_the_wanted_delay_or_not_at_all() {
-        let delay = |setting: &str| waits(&conf("h", &[setting.to_owned()]), None).delay;
+        let delay = |setting: &str| waits(&configured("h", &[setting]), None).delay;
         assert_eq!(delay("HappyEyes=yes"), Some(Duration::from_millis(250)));
         assert_eq!(delay("HappyDelay=50"), Some(Duration::from_millis(50)));
         assert_eq!(delay("HappyEyes=no"), None);

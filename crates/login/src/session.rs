@@ -64,18 +64,12 @@ fn alive(conf: &Client) -> Option<Alive> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use conf::Setting;
-    use conf::client::Files;
+    use crate::setup::configured;
 
     /// Effect of MaxWindow (D6).
     #[test]
     fn a_window_grows_no_further_than_configured() {
-        let most = |setting: &str| {
-            let given = [Setting::option(setting).unwrap()];
-            let (supported, local) = (crate::supported(), crate::local_user().unwrap());
-            let conf = conf::client::load("host", &given, &Files::None, &supported, &local);
-            rule(&conf.unwrap().config, None).most()
-        };
+        let most = |setting| rule(&configured("host", &[setting]), None).most();
         assert_eq!(most("MaxWindow=3M"), 3 << 20);
         assert_eq!(most("MaxWindow=100K"), 100 << 10, "less than a window usually begins with");
         assert_eq!(most("MaxWindow=auto"), 128 << 20);

@@ -26,3 +26,12 @@ pub fn local_user() -> io::Result<Local> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     Ok(Local { home: home.map_or(user.dir, Into::into), user: user.name, uid: uid.as_raw() })
 }
+
+/// The configuration of a program that is called with these settings and reads no file.
+#[cfg(test)]
+pub(crate) fn configured(host: &str, settings: &[impl AsRef<str>]) -> conf::Client {
+    use conf::{Setting, client::Files};
+    let given: Vec<_> = settings.iter().map(|s| Setting::option(s.as_ref()).unwrap()).collect();
+    let me = local_user().unwrap();
+    conf::client::load(host, &given, &Files::None, &supported(), &me).unwrap().config
+}

@@ -49,3 +49,33 @@ fn stream(domain: Domain, multipath: bool) -> io::Result<Socket> {
     }
     open(Protocol::TCP)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::configured;
+    use std::net::Ipv4Addr;
+
+    /// Effect of MaxSockBuf (D6), with the engine's own test of what it does with the figure.
+    #[test]
+    fn buffers_grow_no_further_than_configured() {
+        let most = |setting| buffers(&configured("host", &[setting])).most;
+        assert_eq!(most("MaxSockBuf=3M"), 3 << 20);
+        assert_eq!(most("MaxSockBuf=auto"), Buffers::default().most);
+    }
+
+    #[test]
+    fn an_option_that_cannot_be_had_is_named() {
+        let server = SocketAddr::from((Ipv4Addr::LOCALHOST, 22));
+        for (setting, keyword) in [
+            ("CongestionControl=no-such", "CongestionControl"),
+            // RFC 5737: an address of documentation, which no machine has.
+            ("BindAddress=192.0.2.1", "BindAddress"),
+            ("BindAddress=::1", "BindAddress"),
+        ] {
+            let opened = open(&configured("host", &[setting]), &server);
+            let error = opened.map(drop).unwrap_err();
+            assert!(matches!(error, Error::Option { option, .. } if option == keyword), "{error}");
+        }
+    }
+}

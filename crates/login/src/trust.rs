@@ -160,3 +160,137 @@ fn read(path: &Path) -> Result<KnownHosts, Error> {
         Err(why) => Err(Error::File { path: path.display().to_string(), why: why.to_string() }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::configured;
+    use conf::LogLevel;
+    use stand_ins::key;
+    use std::fs;
+    use tempfile::TempDir;
+
+    const STRICT: [&str; 4] = ["yes", "accept-new", "ask", "no"];
+
+    /// A key of another type for the host.
+    const OTHER_TYPE: &str = "host ssh-rsa AAAAB3NzaC1yc2E=\n";
+
+    /// A line for the host with the key of this seed.
+    fn line(seed: u8) -> String {
+        let host = HostName::new("host", 22);
+        known_hosts::line(&host, key(seed).public(), false).unwrap() + "\n"
+    }
+
+    /// A user whose known_hosts has these lines.
+    struct User(TempDir);
+
+    impl User {
+        fn who_knows(lines: &str) -> Self {
+            let user = Self(tempfile::tempdir().unwrap());
+            fs::write(user.file(), lines).unwrap();
+            user
+        }
+
+        fn file(&self) -> PathBuf {
+            self.0.path().join("known_hosts")
+        }
+
+        fn known(&self) -> String {
+            fs::read_to_string(self.file()).unwrap()
+        }
+
+        /// The verdict on the key of this seed; nobody can be asked.
+        fn meets(&self, seed: u8, settings: &[&str]) -> Result<(), String> {
+            let file = format!("UserKnownHostsFile={}", self.file().display());
+            let usual = [file.as_str(), "GlobalKnownHostsFile=/dev/null", "BatchMode=yes"];
+            let conf = configured("host", &[settings, &usual[..]].concat());
+            let log = Log::new("test", LogLevel::Quiet, None).unwrap();
+            Trust::new(&conf, &log).unwrap().verify(key(seed).public())
+        }
+
+        fn meets_if(&self, seed: u8, strict: &str) -> Result<(), String> {
+            self.meets(seed, &[&format!("StrictHostKeyChecking={strict}")])
+        }
+    }
+
+    /// Effect of StrictHostKeyChecking and BatchMode (D6).
+    #[test]
+    fn a_key_nobody_knows_is_noted_or_refused_as_configured() {
+        for (strict, lines, refused) in [
+            ("yes", "", Some("StrictHostKeyChecking is yes")),
+            ("yes", OTHER_TYPE, Some("StrictHostKeyChecking is yes")),
+            ("accept-new", "", None),
+            ("accept-new", OTHER_TYPE, Some("although keys of other types are")),
+            ("ask", "", Some("BatchMode forbids to ask")),
+            ("ask", OTHER_TYPE, Some("BatchMode forbids to ask")),
+            ("no", "", None),
+            ("no", OTHER_TYPE, None),
+        ] {
+            let user = User::who_knows(lines);
+            match (user.meets_if(1, strict), refused) {
+                (Ok(()), None) => assert_eq!(user.known(), lines.to_owned() + &line(1)),
+                (Err(why), Some(words)) => {
+                    assert!(why.contains(words), "{strict} {lines}: {why}");
+                    assert_eq!(user.known(), lines, "{strict}");
+                }
+                other => panic!("{strict} {lines}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_or_revoked_key_is_refused_whatever_is_configured() {
+        let revoked = format!("@revoked {}{}", line(1), line(1));
+        for (lines, words) in [
+            (line(2), "REMOTE HOST IDENTIFICATION HAS CHANGED"),
+            (revoked, "is marked as revoked in"),
+        ] {
+            for strict in STRICT {
+                let user = User::who_knows(&lines);
+                let why = user.meets_if(1, strict).unwrap_err();
+                assert!(why.contains(words), "{strict}: {why}");
+                assert_eq!(user.known(), lines, "{strict}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_known_key_is_trusted_and_not_noted_again() {
+        for strict in STRICT {
+            let user = User::who_knows(&line(1));
+            user.meets_if(1, strict).unwrap();
+            assert_eq!(user.known(), line(1), "{strict}");
+        }
+    }
+
+    /// Effects of HashKnownHosts and HostKeyAlias (D6).
+    #[test]
+    fn a_noted_key_is_known_by_its_name_from_then_on() {
+        for (setting, start) in
+            [("HashKnownHosts=yes", "|1|"), ("HostKeyAlias=alias", "alias "), ("Port=22", "host ")]
+        {
+            let user = User::who_knows("");
+            user.meets(1, &["StrictHostKeyChecking=accept-new", setting]).unwrap();
+            assert!(user.known().starts_with(start), "{setting}: {}", user.known());
+            user.meets(1, &["StrictHostKeyChecking=yes", setting]).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_authority_is_named_as_the_reason_that_it_may_be() {
+        let user = User::who_knows(&format!("@cert-authority {}", line(2)));
+        let why = user.meets_if(1, "yes").unwrap_err();
+        assert!(why.contains("@cert-authority for it, which is not supported"), "{why}");
+    }
+
+    /// Its keys would be taken for unknown.
+    #[test]
+    fn a_file_that_cannot_be_read_is_an_error() {
+        let user = User::who_knows("");
+        let directory = format!("UserKnownHostsFile={}", user.0.path().display());
+        let log = Log::new("test", LogLevel::Quiet, None).unwrap();
+        assert!(Trust::new(&configured("host", &[directory]), &log).is_err());
+        let nowhere = format!("UserKnownHostsFile={}/none", user.0.path().display());
+        assert!(Trust::new(&configured("host", &[nowhere]), &log).is_ok());
+    }
+}
