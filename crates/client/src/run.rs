@@ -11,6 +11,7 @@ use crate::report::{self, Answer, Replies};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use conf::{Client, Level, LogLevel, Supported};
 use login::{Log, LoggedIn, Started};
+use proto::Peer;
 use proto::channel::Request;
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -106,7 +107,7 @@ fn task(args: &Args, conf: &Client, log: &Log, logged_in: &LoggedIn) -> Task {
         request: first_request(args),
         variables: variables(conf),
         stdin_null: conf.stdin_null,
-        hears_end_of_write: peer.is_some_and(|p| p.is_openssh_from(0, 0) || p.is_longhaul()),
+        hears_end_of_write: peer.is_some_and(Peer::knows_end_of_write),
         clear: clear::wish(conf, purpose, log),
     }
 }

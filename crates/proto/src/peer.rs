@@ -79,6 +79,12 @@ impl Peer {
         self.product == Product::Longhaul
     }
 
+    /// Whether it knows `eow@openssh.com`: that nobody reads a channel's data any more
+    /// (OpenSSH's PROTOCOL, section 2.1).
+    pub fn knows_end_of_write(&self) -> bool {
+        self.is_longhaul() || self.is_openssh_from(0, 0)
+    }
+
     /// Most window to advertise. OpenSSH 8.9 and later cap the input of a channel they send from
     /// at 16 MiB, move memory when it is full, and collapse.
     pub fn max_window(&self) -> Option<u32> {
@@ -119,6 +125,19 @@ mod tests {
             ("SSH-2.0-OpenSSH", false),
         ] {
             assert_eq!(peer(line).is_openssh_from(8, 9), from_8_9, "{line}");
+        }
+    }
+
+    #[test]
+    fn only_openssh_and_our_own_know_the_end_of_writing() {
+        for (line, knows) in [
+            ("SSH-2.0-OpenSSH_10.5", true),
+            ("SSH-2.0-OpenSSH_9.9p2_hpn18.8.0", true),
+            ("SSH-2.0-longhaul_0.1.0", true),
+            ("SSH-2.0-dropbear_2022.83", false),
+            ("SSH-2.0-Go", false),
+        ] {
+            assert_eq!(peer(line).knows_end_of_write(), knows, "{line}");
         }
     }
 

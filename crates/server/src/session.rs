@@ -30,7 +30,7 @@ use proto::auth::server::Rules;
 use proto::auth::{self, Authenticated, Step};
 use proto::channel::Limits;
 use proto::window::Rule;
-use proto::{Connection, Event, Ident, Outbox, Role, Transport};
+use proto::{Connection, Event, Ident, Outbox, Peer, Role, Transport};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -334,7 +334,7 @@ impl Visit {
             u32::try_from(self.config.max_window.0.unwrap_or(MAX_WINDOW)).unwrap_or(u32::MAX);
         let peer = transport.peer();
         let theirs = peer.and_then(|peer| peer.max_window()).unwrap_or(u32::MAX);
-        let knows_eow = peer.is_some_and(|p| p.is_longhaul() || p.is_openssh_from(0, 0));
+        let knows_eow = peer.is_some_and(Peer::knows_end_of_write);
         (Rule::bulk(most.min(theirs)), knows_eow)
     }
 
