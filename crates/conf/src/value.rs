@@ -8,6 +8,20 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size(pub Option<u64>);
 
+impl Size {
+    /// As memory is counted; what is larger than any memory is the largest.
+    #[must_use]
+    pub fn bytes(self) -> Option<usize> {
+        self.0.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    /// As windows are counted, which have 32 bits (RFC 4254 section 5.2).
+    #[must_use]
+    pub fn window(self) -> Option<u32> {
+        self.0.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX))
+    }
+}
+
 impl Scalar for Size {
     const SYNTAX: &'static str = "size|auto";
 
@@ -100,6 +114,17 @@ pub enum Workers {
     Auto,
     /// This many.
     Count(u16),
+}
+
+impl Workers {
+    /// The number, where one was given.
+    #[must_use]
+    pub fn count(self) -> Option<usize> {
+        match self {
+            Self::Auto => None,
+            Self::Count(count) => Some(count.into()),
+        }
+    }
 }
 
 impl Scalar for Workers {

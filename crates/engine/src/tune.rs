@@ -4,11 +4,11 @@
 //! Autotuning is the floor, never the ceiling: a buffer is only ever raised above what autotuning
 //! may reach, and only where the kernel or a privilege allows.
 
+pub mod socket;
+
 use crate::fd::Fd;
 use crate::route::Routes;
 use proto::window::Rule;
-use rustix::net::sockopt;
-use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -32,30 +32,6 @@ impl Default for Buffers {
     fn default() -> Self {
         Self { receive: None, send: None, most: 128 << 20, window: 128 << 20 }
     }
-}
-
-/// Sets what must be set before a socket connects or listens, as the window scale is agreed on
-/// with the first packet; tells which keyword could not be honoured.
-pub fn prepare(
-    socket: impl AsFd,
-    buffers: &Buffers,
-    congestion: Option<&str>,
-) -> Result<(), (&'static str, io::Error)> {
-    let socket = socket.as_fd();
-    let set = sockopt::set_tcp_nodelay(socket, true);
-    set.map_err(|e| ("TCP_NODELAY", e.into()))?;
-    if let Some(bytes) = buffers.receive {
-        // Less than was asked for is still the most there is.
-        let _ = sys::raise_receive_buffer(socket, bytes);
-    }
-    if let Some(bytes) = buffers.send {
-        let _ = sys::raise_send_buffer(socket, bytes);
-    }
-    if let Some(name) = congestion {
-        let set = sockopt::set_tcp_congestion(socket, name);
-        set.map_err(|e| ("CongestionControl", e.into()))?;
-    }
-    Ok(())
 }
 
 /// The observer of one connection.

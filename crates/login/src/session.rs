@@ -28,14 +28,10 @@ impl LoggedIn {
         let Self { link, authenticated, proxy } = self;
         let buffers = buffers(conf);
         let peer = authenticated.transport().peer();
-        let rule = rule(conf, peer);
+        let rule = Rule::towards(peer, buffers.window);
         let asks = peer.is_some_and(Peer::is_longhaul);
-        let chosen = match conf.crypto_workers {
-            conf::Workers::Auto => None,
-            conf::Workers::Count(count) => Some(count.into()),
-        };
         let plan = Plan {
-            workers: plan::workers(chosen, authenticated.transport()),
+            workers: plan::workers(conf.crypto_workers.count(), authenticated.transport()),
             rekey: RekeyLimit { bytes: conf.rekey_limit.bytes, time: conf.rekey_limit.time },
         };
         let connection = Connection::new(authenticated, Limits::client());
@@ -48,30 +44,9 @@ impl LoggedIn {
     }
 }
 
-/// MaxWindow, or less where the peer could not stand as much.
-fn rule(conf: &Client, peer: Option<&Peer>) -> Rule {
-    let cap = peer.and_then(Peer::max_window).unwrap_or(u32::MAX);
-    Rule::bulk(buffers(conf).window.min(cap))
-}
-
 fn alive(conf: &Client) -> Option<Alive> {
     (!conf.server_alive_interval.is_zero()).then_some(Alive {
         interval: conf.server_alive_interval,
         count: conf.server_alive_count_max,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::setup::configured;
-
-    /// Effect of MaxWindow (D6).
-    #[test]
-    fn a_window_grows_no_further_than_configured() {
-        let most = |setting| rule(&configured("host", &[setting]), None).most();
-        assert_eq!(most("MaxWindow=3M"), 3 << 20);
-        assert_eq!(most("MaxWindow=100K"), 100 << 10, "less than a window usually begins with");
-        assert_eq!(most("MaxWindow=auto"), 128 << 20);
-    }
 }

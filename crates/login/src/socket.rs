@@ -2,28 +2,28 @@
 
 use crate::Error;
 use conf::Client;
-use engine::tune::{self, Buffers};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use engine::tune::Buffers;
+use engine::tune::socket::{self, Options};
+use socket2::{SockAddr, Socket};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Socket buffers as configured.
 pub fn buffers(conf: &Client) -> Buffers {
-    let bytes = |size: conf::Size| size.0.and_then(|n| usize::try_from(n).ok());
     let default = Buffers::default();
     Buffers {
-        receive: bytes(conf.tcp_rcv_buf),
-        send: bytes(conf.tcp_snd_buf),
-        most: bytes(conf.max_sock_buf).unwrap_or(default.most),
-        window: bytes(conf.max_window)
-            .map_or(default.window, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        receive: conf.tcp_rcv_buf.bytes(),
+        send: conf.tcp_snd_buf.bytes(),
+        most: conf.max_sock_buf.bytes().unwrap_or(default.most),
+        window: conf.max_window.window().unwrap_or(default.window),
     }
 }
 
 /// A socket that may be connected to `address`, without waiting for it.
 pub(crate) fn open(conf: &Client, address: &SocketAddr) -> Result<Socket, Error> {
     let option = |option| move |why| Error::Option { option, why };
-    let socket = stream(Domain::for_address(*address), conf.use_mptcp).map_err(option("socket"))?;
+    let socket = socket::open(address, conf.use_mptcp).map_err(option("socket"))?;
+    let socket = Socket::from(socket);
     if let Some(local) = &conf.bind_address {
         let found = (local.as_str(), 0).to_socket_addrs().map_err(option("BindAddress"))?;
         let mut same = found.filter(|a| a.is_ipv4() == address.is_ipv4());
@@ -31,23 +31,14 @@ pub(crate) fn open(conf: &Client, address: &SocketAddr) -> Result<Socket, Error>
         let local = SockAddr::from(local.map_err(option("BindAddress"))?);
         socket.bind(&local).map_err(option("BindAddress"))?;
     }
-    if conf.tcp_keep_alive {
-        socket.set_keepalive(true).map_err(option("TCPKeepAlive"))?;
-    }
-    tune::prepare(&socket, &buffers(conf), conf.congestion_control.as_deref())
-        .map_err(|(keyword, why)| Error::Option { option: keyword, why })?;
+    let options = Options {
+        buffers: buffers(conf),
+        keep_alive: conf.tcp_keep_alive,
+        congestion: conf.congestion_control.as_deref(),
+    };
+    socket::prepare(&socket, &options).map_err(|(option, why)| Error::Option { option, why })?;
     socket.set_nonblocking(true).map_err(option("socket"))?;
     Ok(socket)
-}
-
-/// UseMPTCP: plain TCP where this kernel has no MPTCP (RFC 8684), or was told not to. A peer
-/// without it makes TCP of the connection by itself.
-fn stream(domain: Domain, multipath: bool) -> io::Result<Socket> {
-    let open = |protocol| Socket::new(domain, Type::STREAM, Some(protocol));
-    if multipath && let Ok(socket) = open(Protocol::MPTCP) {
-        return Ok(socket);
-    }
-    open(Protocol::TCP)
 }
 
 #[cfg(test)]
@@ -62,6 +53,15 @@ mod tests {
         let most = |setting| buffers(&configured("host", &[setting])).most;
         assert_eq!(most("MaxSockBuf=3M"), 3 << 20);
         assert_eq!(most("MaxSockBuf=auto"), Buffers::default().most);
+    }
+
+    /// Effect of MaxWindow (D6).
+    #[test]
+    fn a_window_grows_no_further_than_configured() {
+        let most = |setting| buffers(&configured("host", &[setting])).window;
+        assert_eq!(most("MaxWindow=3M"), 3 << 20);
+        assert_eq!(most("MaxWindow=auto"), 128 << 20);
+        assert_eq!(most("MaxWindow=8G"), u32::MAX);
     }
 
     #[test]

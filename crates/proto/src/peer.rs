@@ -1,6 +1,7 @@
 //! What a peer's identification tells about it: a row per product we know something about.
 
 use crate::Ident;
+use crate::window::Rule;
 
 /// A product with limits or habits of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +89,7 @@ impl Peer {
     /// Most window to advertise. OpenSSH 8.9 and later cap the input of a channel they send from
     /// at 16 MiB, move memory when it is full, and collapse.
     pub fn max_window(&self) -> Option<u32> {
-        self.is_openssh_from(8, 9).then_some(15 << 20)
+        self.is_openssh_from(8, 9).then_some(Rule::OPENSSH_CAP)
     }
 
     /// Most channel data in one message. HPN-SSH refuses packets over 33 KiB after login.
@@ -139,6 +140,15 @@ mod tests {
         ] {
             assert_eq!(peer(line).knows_end_of_write(), knows, "{line}");
         }
+    }
+
+    #[test]
+    fn windows_are_as_large_as_the_peer_can_stand() {
+        let most = |line, most| Rule::towards(Some(&peer(line)), most).most();
+        assert_eq!(most("SSH-2.0-OpenSSH_9.9p2", 128 << 20), Rule::OPENSSH_CAP);
+        assert_eq!(most("SSH-2.0-OpenSSH_9.9p2", 100 << 10), 100 << 10);
+        assert_eq!(most("SSH-2.0-Go", 128 << 20), 128 << 20);
+        assert_eq!(Rule::towards(None, 128 << 20).most(), 128 << 20);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Global requests of longhaul's clients (PROTOCOL.md), answered on the spot. Called on the
 //! receiving thread.
 
+use crate::socket::buffers;
 use conf::Server;
 use engine::figures::words;
-use engine::{Buffers, Error, Port, Session};
+use engine::{Error, Port, Session};
 
 /// What is answered here.
 pub(crate) const NAMES: &[&str] = &[RCVBUF, TCP_INFO];
@@ -36,12 +37,7 @@ pub(crate) fn answer(
 /// Asked for: `uint64` bytes. Granted: `uint64`, what the window can be now; MaxSockBuf caps it.
 fn grow_receive_buffer(session: &Session, config: &Server, data: &[u8]) -> Option<Vec<u8>> {
     let wanted = u64::from_be_bytes(data.try_into().ok()?);
-    let granted = session.grow_receive_buffer(wanted.min(most(config)))?;
+    let most = u64::try_from(buffers(config).most).unwrap_or(u64::MAX);
+    let granted = session.grow_receive_buffer(wanted.min(most))?;
     Some(granted.to_be_bytes().to_vec())
-}
-
-/// MaxSockBuf, in bytes.
-pub(crate) fn most(config: &Server) -> u64 {
-    let default = u64::try_from(Buffers::default().most).unwrap_or(u64::MAX);
-    config.max_sock_buf.0.unwrap_or(default)
 }

@@ -22,9 +22,9 @@ use crate::log::Log;
 use crate::setup::Loaded;
 use crate::{account, handover, requests, setup, socket};
 use anyhow::{Context, Result};
+use conf::Server;
 use conf::server::Visitor;
-use conf::{Server, Workers};
-use engine::{Alive, Buffers, Error, Fd, Link, Plan, Tune, plan};
+use engine::{Alive, Error, Fd, Link, Plan, Tune, plan};
 use nix::sys::signal::SigSet;
 use proto::auth::server::Rules;
 use proto::auth::{self, Authenticated, Step};
@@ -43,9 +43,6 @@ use words::Traffic;
 pub(crate) const ROLE: &str = "--session";
 /// Second one: the log is the system's.
 pub(crate) const TO_SYSTEM: &str = "--syslog";
-
-/// Most a window grows to unless MaxWindow says otherwise.
-const MAX_WINDOW: u64 = 128 << 20;
 
 /// The process that the listener started.
 pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
@@ -279,9 +276,11 @@ impl Visit {
         let (authenticated, Granted { options, key }) = authenticated.split();
         self.log_login(&authenticated, &key);
         let plan = self.plan(authenticated.transport());
-        let (rule, knows_eow) = self.peer_limits(authenticated.transport());
+        let buffers = socket::buffers(&self.config);
         let sessions = usize::try_from(self.config.max_sessions).unwrap_or(usize::MAX);
         let peer = authenticated.transport().peer();
+        let rule = Rule::towards(peer, buffers.window);
+        let knows_eow = peer.is_some_and(Peer::knows_end_of_write);
         // Who takes us for OpenSSH keeps to OpenSSH's ways.
         let peer = peer.filter(|_| !self.config.identify_as_openssh);
         let software = peer.map_or_else(String::new, |peer| peer.ident().software().to_owned());
@@ -296,7 +295,7 @@ impl Visit {
             software,
             knows_eow,
         });
-        let tune = Tune::new(self.buffers(), rule);
+        let tune = Tune::new(buffers, rule);
         match link.into_session(connection, plan, tune, self.alive(), channels) {
             Err(error) => (Traffic::default(), Err(error)),
             Ok((session, rx)) => {
@@ -321,31 +320,8 @@ impl Visit {
     }
 
     fn plan(&self, transport: &Transport) -> Plan {
-        let chosen = match self.config.crypto_workers {
-            Workers::Count(count) => Some(usize::from(count)),
-            Workers::Auto => None,
-        };
-        Plan { workers: plan::workers(chosen, transport), rekey: setup::rekey_limit(&self.config) }
-    }
-
-    /// The window rule for this peer, and whether it knows `eow@openssh.com`.
-    fn peer_limits(&self, transport: &Transport) -> (Rule, bool) {
-        let most =
-            u32::try_from(self.config.max_window.0.unwrap_or(MAX_WINDOW)).unwrap_or(u32::MAX);
-        let peer = transport.peer();
-        let theirs = peer.and_then(|peer| peer.max_window()).unwrap_or(u32::MAX);
-        let knows_eow = peer.is_some_and(Peer::knows_end_of_write);
-        (Rule::bulk(most.min(theirs)), knows_eow)
-    }
-
-    fn buffers(&self) -> Buffers {
-        let default = Buffers::default();
-        Buffers {
-            receive: socket::bytes(self.config.tcp_rcv_buf),
-            send: socket::bytes(self.config.tcp_snd_buf),
-            most: socket::bytes(self.config.max_sock_buf).unwrap_or(default.most),
-            ..default
-        }
+        let workers = plan::workers(self.config.crypto_workers.count(), transport);
+        Plan { workers, rekey: setup::rekey_limit(&self.config) }
     }
 
     /// ClientAlive*.
@@ -370,32 +346,5 @@ enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Engine(error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use conf::Setting;
-    use conf::server::ConfigFile;
-
-    fn visit(setting: &str) -> Visit {
-        let given = [Setting::option(setting).unwrap()];
-        let loaded = conf::server::load(&given, &ConfigFile::None, &setup::supported()).unwrap();
-        Visit {
-            config: Arc::new(loaded.config),
-            ends: Endpoints::default(),
-            log: Arc::new(Log::stderr(conf::LogLevel::Quiet)),
-            began: Instant::now(),
-        }
-    }
-
-    /// Effect of MaxSockBuf (D6), with the engine's own test of what it does with the figure.
-    #[test]
-    fn buffers_grow_no_further_than_configured() {
-        assert_eq!(visit("MaxSockBuf=3M").buffers().most, 3 << 20);
-        assert_eq!(visit("MaxSockBuf=auto").buffers().most, Buffers::default().most);
-        assert_eq!(visit("TcpSndBuf=3M").buffers().send, Some(3 << 20));
-        assert_eq!(visit("TcpRcvBuf=3M").buffers().receive, Some(3 << 20));
     }
 }

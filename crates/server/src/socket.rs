@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use conf::{AddressFamily, Server};
-use rustix::net::sockopt;
-use socket2::{Domain, Protocol, Socket, Type};
+use engine::Buffers;
+use engine::tune::socket::{self, Options};
+use socket2::Socket;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
@@ -49,7 +50,7 @@ fn addresses(host: Option<&str>, port: u16, family: AddressFamily) -> Result<Vec
 }
 
 fn listen_on(address: SocketAddr, config: &Server) -> io::Result<TcpListener> {
-    let socket = stream(Domain::for_address(address), config.use_mptcp)?;
+    let socket = Socket::from(socket::open(&address, config.use_mptcp)?);
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -67,9 +68,8 @@ fn listen_on(address: SocketAddr, config: &Server) -> io::Result<TcpListener> {
 /// system's limits are small. A fixed buffer is its own limit.
 fn offer_scale(socket: &Socket, config: &Server) {
     if config.tcp_rcv_buf.0.is_none() && !config.use_mptcp {
-        let most = usize::try_from(crate::requests::most(config)).unwrap_or(usize::MAX);
         // It takes a privilege, without which windows are as the system's limits have them.
-        let _ = sys::offer_scale(socket, most);
+        let _ = sys::offer_scale(socket, buffers(config).most);
     }
 }
 
@@ -80,41 +80,26 @@ pub(crate) fn accepted(connection: impl AsFd, config: &Server) {
     }
 }
 
-/// UseMPTCP: plain TCP where this kernel has no MPTCP (RFC 8684), or was told not to. Clients
-/// without it are served all the same.
-fn stream(domain: Domain, multipath: bool) -> io::Result<Socket> {
-    let open = |protocol| Socket::new(domain, Type::STREAM, Some(protocol));
-    if multipath && let Ok(socket) = open(Protocol::MPTCP) {
-        return Ok(socket);
-    }
-    open(Protocol::TCP)
-}
-
-/// TcpRcvBuf, TcpSndBuf, CongestionControl, TCPKeepAlive, and no waiting for fuller segments.
-/// Connections inherit all of it from the socket they were accepted on.
+/// TcpRcvBuf, TcpSndBuf, CongestionControl, TCPKeepAlive.
 pub(crate) fn tune(fd: impl AsFd, config: &Server) -> io::Result<()> {
-    let fd = fd.as_fd();
-    sockopt::set_tcp_nodelay(fd, true)?;
-    sockopt::set_socket_keepalive(fd, config.tcp_keep_alive)?;
-    if let Some(bytes) = bytes(config.tcp_rcv_buf) {
-        sockopt::set_socket_recv_buffer_size_force(fd, bytes)
-            .or_else(|_| sockopt::set_socket_recv_buffer_size(fd, bytes))?;
-    }
-    if let Some(bytes) = bytes(config.tcp_snd_buf) {
-        sockopt::set_socket_send_buffer_size_force(fd, bytes)
-            .or_else(|_| sockopt::set_socket_send_buffer_size(fd, bytes))?;
-    }
-    if let Some(name) = &config.congestion_control {
-        sockopt::set_tcp_congestion(fd, name).map_err(|errno| {
-            io::Error::other(format!("CongestionControl {name}: {}", io::Error::from(errno)))
-        })?;
-    }
-    Ok(())
+    let options = Options {
+        buffers: buffers(config),
+        keep_alive: config.tcp_keep_alive,
+        congestion: config.congestion_control.as_deref(),
+    };
+    let named = |(keyword, why)| io::Error::other(format!("{keyword}: {why}"));
+    socket::prepare(fd, &options).map_err(named)
 }
 
-/// A size as the system counts.
-pub(crate) fn bytes(size: conf::Size) -> Option<usize> {
-    size.0.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+/// Socket buffers and windows as configured.
+pub(crate) fn buffers(config: &Server) -> Buffers {
+    let default = Buffers::default();
+    Buffers {
+        receive: config.tcp_rcv_buf.bytes(),
+        send: config.tcp_snd_buf.bytes(),
+        most: config.max_sock_buf.bytes().unwrap_or(default.most),
+        window: config.max_window.window().unwrap_or(default.window),
+    }
 }
 
 #[cfg(test)]
@@ -122,6 +107,8 @@ mod tests {
     use super::*;
     use conf::Setting;
     use conf::server::ConfigFile;
+    use rustix::net::sockopt;
+    use socket2::{Domain, Protocol, Type};
 
     fn config(settings: &[&str]) -> Server {
         let given: Vec<_> = settings.iter().map(|s| Setting::option(s).unwrap()).collect();
@@ -142,7 +129,15 @@ mod tests {
         assert!(sockopt::socket_keepalive(&socket).unwrap());
         assert_eq!(sockopt::tcp_congestion(&socket).unwrap(), "reno");
         let unknown = tune(&socket, &config(&["CongestionControl=no-such"])).unwrap_err();
-        assert!(unknown.to_string().starts_with("CongestionControl no-such: "), "{unknown}");
+        assert!(unknown.to_string().starts_with("CongestionControl: no-such: "), "{unknown}");
+    }
+
+    /// Effect of MaxSockBuf (D6), with the engine's own test of what it does with the figure.
+    #[test]
+    fn buffers_grow_no_further_than_configured() {
+        let most = |setting| buffers(&config(&[setting])).most;
+        assert_eq!(most("MaxSockBuf=3M"), 3 << 20);
+        assert_eq!(most("MaxSockBuf=auto"), Buffers::default().most);
     }
 
     /// Effect of UseMPTCP (D6); a client without it is served, too.

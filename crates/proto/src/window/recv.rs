@@ -18,6 +18,7 @@
 //! round trips, that it would wait after the next doubling of its rate, so the target doubles.
 //! Loops shorter than [`NOISE`] say nothing and count as waiting.
 
+use crate::Peer;
 use std::time::{Duration, Instant};
 
 /// Below this a loop is scheduling and batching, not the path: on loopback (50 us) one batch of
@@ -48,6 +49,11 @@ impl Rule {
     /// Bulk data: from 2 MiB up to `cap`.
     pub fn bulk(cap: u32) -> Self {
         Self { floor: cap.min(2 * MIB), cap, parts: 2 }
+    }
+
+    /// Bulk data from `peer`: up to `most`, or less where the peer could not stand as much.
+    pub fn towards(peer: Option<&Peer>, most: u32) -> Self {
+        Self::bulk(peer.and_then(Peer::max_window).map_or(most, |theirs| theirs.min(most)))
     }
 
     /// A terminal: small, so that an interrupt overtakes little, and adjusted often.
