@@ -11,9 +11,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What `-V` prints.
-pub(crate) const VERSION: &str = concat!("longhaul_", env!("CARGO_PKG_VERSION"));
-
 const OPERANDS: &str = "destination [command [argument ...]]";
 
 /// A file may ask for shared connections all the same: one that is not does the same work.
@@ -239,13 +236,6 @@ impl Line {
         if self.subsystem && self.command.is_none() {
             return Err(Refused::Usage("-s needs the name of a subsystem".to_owned()));
         }
-        let level = match (self.quiet, self.verbose) {
-            (true, _) => Some("QUIET"),
-            (false, 0) => None,
-            (false, 1) => Some("DEBUG1"),
-            (false, 2) => Some("DEBUG2"),
-            (false, _) => Some("DEBUG3"),
-        };
         let alone = [("--explain", self.explain.is_some()), ("-W", self.forward.is_some())];
         if let Some((option, _)) = alone.iter().find(|(_, given)| *given && self.command.is_some())
         {
@@ -254,8 +244,7 @@ impl Line {
         if alone.iter().all(|(_, given)| *given) {
             return Err(Refused::Usage("--explain does not go with -W".to_owned()));
         }
-        // Ahead of -o LogLevel, as in ssh.
-        self.settings.splice(0..0, level.map(|level| Setting::given("LogLevel", level)));
+        self.settings.splice(0..0, flags::log_level(self.quiet, self.verbose));
         Ok(Invocation::Connect(Box::new(Args {
             host,
             command: self.command,

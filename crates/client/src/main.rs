@@ -40,7 +40,7 @@ fn invoke() -> Result<ExitCode, Refused> {
     let supported = login::supported();
     Ok(match args::parse(std::env::args_os().skip(1))? {
         Invocation::Version => {
-            print::note(&format!("{}\n", args::VERSION));
+            print::note(&format!("{}\n", conf::flags::VERSION));
             ExitCode::SUCCESS
         }
         Invocation::Help(text) => print::answer(&text),

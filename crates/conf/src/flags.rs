@@ -6,6 +6,23 @@ use crate::line::Setting;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 
+/// What `-V` prints: the version of all programs, which are made together.
+pub const VERSION: &str = concat!("longhaul_", env!("CARGO_PKG_VERSION"));
+
+/// The setting of `-q` and of `-v`, given `verbose` times; none without them. It comes ahead of
+/// `-o LogLevel`, as in OpenSSH's programs.
+#[must_use]
+pub fn log_level(quiet: bool, verbose: u8) -> Option<Setting> {
+    let level = match (quiet, verbose) {
+        (true, _) => "QUIET",
+        (false, 0) => return None,
+        (false, 1) => "DEBUG1",
+        (false, 2) => "DEBUG2",
+        (false, _) => "DEBUG3",
+    };
+    Some(Setting::given("LogLevel", level))
+}
+
 /// What a letter does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {

@@ -18,9 +18,6 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What `-V` prints.
-pub(crate) const VERSION: &str = concat!("longhaul_", env!("CARGO_PKG_VERSION"));
-
 /// What the command line asks for.
 #[derive(Debug)]
 pub(crate) enum Invocation {
@@ -278,15 +275,7 @@ impl Line {
         self.what.filter = Filter::new(&self.rules)?;
         self.take_list()?;
         self.check()?;
-        let level = match (self.show.quiet, self.show.verbose) {
-            (true, _) => Some("QUIET"),
-            (false, 0) => None,
-            (false, 1) => Some("DEBUG1"),
-            (false, 2) => Some("DEBUG2"),
-            (false, _) => Some("DEBUG3"),
-        };
-        // Ahead of -o LogLevel, as in scp.
-        let level = level.map(|level| Setting::given("LogLevel", level));
+        let level = flags::log_level(self.show.quiet, self.show.verbose);
         self.connect.settings.splice(0..0, level);
         let Self { operands: sources, connect, what, show, .. } = self;
         Ok(Invocation::Copy(Box::new(Args { sources, target, connect, what, show })))

@@ -25,7 +25,7 @@ pub(crate) fn start(options: &Options) {
     };
     line(&json!({
         "event": "start",
-        "version": crate::args::VERSION,
+        "version": conf::flags::VERSION,
         "sources": sources,
         "target": place(&options.target),
         "lanes": lanes,

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
 
 fn invoke() -> Result<u8> {
     match args::parse(std::env::args_os().skip(1)).map_err(Error::msg)? {
-        Invocation::Version => println!("{}", args::VERSION),
+        Invocation::Version => println!("{}", conf::flags::VERSION),
         Invocation::Help(text) => print!("{text}"),
         Invocation::SelfTest { dir, server } => return selftest::run(&dir, server.as_deref()),
         Invocation::Copy(args) => return run(*args),

@@ -9,9 +9,6 @@ use lexopt::{Arg, Parser};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// What `-V` prints.
-pub(crate) const VERSION: &str = concat!("longhaul_", env!("CARGO_PKG_VERSION"));
-
 #[rustfmt::skip] // a table
 const FLAGS: &[Flag] = &[
     Flag::plain('4', Fixed("AddressFamily", "inet"), "use IPv4 only"),
@@ -150,14 +147,8 @@ impl Args {
         if self.visitor.is_some() && self.mode != Mode::Dump {
             return Err(Refused::Value("-C goes with -T only".to_owned()));
         }
-        let level = match self.debug {
-            0 => None,
-            1 => Some("DEBUG1"),
-            2 => Some("DEBUG2"),
-            _ => Some("DEBUG3"),
-        };
-        if let Some(level) = level {
-            self.settings.insert(0, Setting::given("LogLevel", level));
+        if let Some(level) = flags::log_level(false, self.debug) {
+            self.settings.insert(0, level);
             self.foreground = true;
             if self.log_to == LogTo::System {
                 self.log_to = LogTo::Stderr;

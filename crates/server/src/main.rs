@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 fn serve(given: &[OsString], place: detach::Place) -> ExitCode {
     match args::parse(given.iter().cloned()) {
         Ok(Invocation::Version) => {
-            eprintln!("{}", args::VERSION);
+            eprintln!("{}", conf::flags::VERSION);
             ExitCode::SUCCESS
         }
         Ok(Invocation::Help(text)) => {

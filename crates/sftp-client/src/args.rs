@@ -12,8 +12,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-const VERSION: &str = concat!("longhaul_", env!("CARGO_PKG_VERSION"));
-
 const OPERANDS: &str = "destination";
 
 #[rustfmt::skip] // a table
@@ -134,11 +132,6 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
     line.finish()
 }
 
-/// The version, as `-V` prints it.
-pub(crate) const fn version() -> &'static str {
-    VERSION
-}
-
 /// What has been read so far.
 #[derive(Default)]
 struct Line {
@@ -155,7 +148,7 @@ struct Line {
     shape: Shape,
     quiet: bool,
     noisy: bool,
-    verbose: usize,
+    verbose: u8,
 }
 
 impl Line {
@@ -193,7 +186,7 @@ impl Line {
             's' => self.subsystem = Some(text(&value)?.to_owned()),
             'N' => self.noisy = true,
             'q' => self.quiet = true,
-            _ => self.verbose += 1,
+            _ => self.verbose = self.verbose.saturating_add(1),
         }
         Ok(())
     }
@@ -256,10 +249,9 @@ impl Line {
         }
         let (destination, path) = destination(host.as_bytes())?;
         let Destination { host, user, port } = destination;
-        // Ahead of what -o says, as sftp(1) does it for the level of the log.
-        if let Some(level) = self.level() {
-            self.settings.insert(0, Setting::given("LogLevel", level));
-            self.passed.insert(0, format!("-oLogLevel {level}").into());
+        if let Some(level) = flags::log_level(self.quiet && !self.noisy, self.verbose) {
+            self.passed.insert(0, format!("-oLogLevel {}", level.args.join(" ")).into());
+            self.settings.insert(0, level);
         }
         if self.batch.is_some() {
             self.set(Setting::given("BatchMode", "yes"));
@@ -274,16 +266,6 @@ impl Line {
         let (settings, files) = (std::mem::take(&mut self.settings), self.files.clone());
         let remote = Remote { host, settings, files, subsystem, program };
         Ok((Server::Remote(Box::new(remote)), path, target.map(OsStringExt::into_vec)))
-    }
-
-    fn level(&self) -> Option<&'static str> {
-        match (self.quiet && !self.noisy, self.verbose) {
-            (true, _) => Some("QUIET"),
-            (false, 0) => None,
-            (false, 1) => Some("DEBUG1"),
-            (false, 2) => Some("DEBUG2"),
-            (false, _) => Some("DEBUG3"),
-        }
     }
 }
 

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     sys::hear_of_children();
     match args::parse(std::env::args_os().skip(1)) {
         Ok(Invocation::Session(args)) => return run::run(&args),
-        Ok(Invocation::Version) => eprintln!("{}", args::version()),
+        Ok(Invocation::Version) => eprintln!("{}", conf::flags::VERSION),
         Ok(Invocation::Help(text)) => print!("{text}"),
         Err(refused) => {
             eprint!("{}", args::report(&refused));
