@@ -5,9 +5,10 @@
 
 mod common;
 
-use common::{Lab, Notes, here, noise, options, ours, stock, there, tree};
+use common::{Lab, Notes, here, options, ours, stock, there, tree};
 use copy::options::Options;
 use sftp::codec::Pairs;
+use stand_ins::noise;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::fd::AsFd;

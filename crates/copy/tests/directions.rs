@@ -7,6 +7,7 @@ mod common;
 use common::{Lab, exact, here, options, parts, plant, stock, there, tree};
 use copy::options::{Amount, Lanes, Options};
 use copy::report::Through;
+use stand_ins::noise;
 use std::fs;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
@@ -114,7 +115,7 @@ fn preserved_attributes_arrive_in_every_direction() {
 fn a_large_file_goes_over_many_lanes() {
     for (direction, way) in directions() {
         let lab = Lab::new();
-        fs::write(lab.path("source"), common::noise(1, 70_000_000)).unwrap();
+        fs::write(lab.path("source"), noise(1, 70_000_000)).unwrap();
         let lanes = Lanes::Fixed(NonZeroU32::new(6).unwrap());
         let options = Options { lanes, ..way(&lab.path("source"), &lab.path("target")) };
         let report = lab.good(&options);
@@ -155,8 +156,8 @@ fn in_place_writes_into_the_file_that_is_there() {
     use std::os::unix::fs::MetadataExt;
     for (direction, way) in directions() {
         let lab = Lab::new();
-        fs::write(lab.path("source"), common::noise(1, 5_000_000)).unwrap();
-        fs::write(lab.path("target"), common::noise(2, 6_000_000)).unwrap();
+        fs::write(lab.path("source"), noise(1, 5_000_000)).unwrap();
+        fs::write(lab.path("target"), noise(2, 6_000_000)).unwrap();
         let inode = fs::metadata(lab.path("target")).unwrap().ino();
         let options = Options { inplace: true, ..way(&lab.path("source"), &lab.path("target")) };
         lab.good(&options);
@@ -173,7 +174,7 @@ fn in_place_nothing_old_is_left_where_the_source_has_holes() {
         let file = fs::File::create(lab.path("source")).unwrap();
         file.write_all_at(b"in the middle", 2 << 20).unwrap();
         file.set_len(5 << 20).unwrap();
-        fs::write(lab.path("target"), common::noise(2, 6_000_000)).unwrap();
+        fs::write(lab.path("target"), noise(2, 6_000_000)).unwrap();
         let options = Options { inplace: true, ..way(&lab.path("source"), &lab.path("target")) };
         lab.good(&options);
         assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{direction}");
@@ -295,7 +296,7 @@ impl copy::Observer for Moves {
 fn with_a_limit_what_has_arrived_is_told_when_it_has() {
     for upload in [true, false] {
         let lab = Lab::new();
-        fs::write(lab.path("source"), common::noise(1, 3_000_000)).unwrap();
+        fs::write(lab.path("source"), noise(1, 3_000_000)).unwrap();
         let (from, to) = (lab.path("source"), lab.path("target"));
         let options = match upload {
             true => options(here(&from), there(&common::ours(&[]), &to)),

@@ -5,12 +5,11 @@
 
 mod common;
 
-use common::{
-    Lab, here, host, noise, options, ours, ours_with_a_fuse, parts, plant, stock, there, tree,
-};
+use common::{Lab, here, host, options, ours, ours_with_a_fuse, parts, plant, stock, there, tree};
 use copy::options::{Host, Lanes, Options};
 use copy::report::What;
 use copy::{Event, Observer};
+use stand_ins::noise;
 use std::fs;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;

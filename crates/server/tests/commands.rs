@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{Server, Site, is_alive, kill, noise, read_all, stderr, stdout, until, user};
+use common::{Server, Site, is_alive, kill, read_all, stderr, stdout, until, user};
+use stand_ins::noise;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
@@ -59,7 +60,7 @@ fn output_goes_on_after_the_clients_eof_and_input_after_the_commands() {
 #[test]
 fn sixty_four_mebibytes_pass_both_ways_unchanged() {
     let server = Server::start(&[]);
-    let sent = noise(64 << 20);
+    let sent = noise(1, 64 << 20);
     let mut ssh = server.ssh(&[], "cat").stdin(Stdio::piped()).spawn().unwrap();
     let (mut stdin, stdout) = (ssh.stdin.take().unwrap(), ssh.stdout.take().unwrap());
     let received = std::thread::scope(|scope| {
@@ -79,7 +80,7 @@ fn a_reader_that_stops_is_told_to_the_client_and_ends_quietly() {
     let server = Server::start(&[]);
     let mut ssh = server.ssh(&[], "head -c 5").stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = ssh.stdin.take().unwrap();
-    let chunk = noise(1 << 20);
+    let chunk = noise(1, 1 << 20);
     // Ends by the broken pipe that eow@openssh.com makes of the client's standard input.
     while stdin.write_all(&chunk).is_ok() {}
     assert_eq!(read_all(ssh.stdout.take().unwrap()).len(), 5);
@@ -166,7 +167,7 @@ fn test_subsystems_take_everything_and_give_zeros() {
         ssh.args(["-s", name]).stdin(Stdio::piped()).spawn().unwrap()
     };
     let mut discard = subsystem("discard@longhaul");
-    discard.stdin.take().unwrap().write_all(&noise(16 << 20)).unwrap();
+    discard.stdin.take().unwrap().write_all(&noise(1, 16 << 20)).unwrap();
     let output = discard.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
     server.wait_for_log("bytes_in=16777216 bytes_out=0");
@@ -234,7 +235,7 @@ fn a_command_that_reads_nothing_does_not_keep_a_broken_session() {
     let mut ready = [0; 6];
     ssh.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
     let mut stdin = ssh.stdin.take().unwrap();
-    stdin.write_all(&noise(2 << 20)).unwrap();
+    stdin.write_all(&noise(1, 2 << 20)).unwrap();
     ssh.kill().unwrap();
     ssh.wait().unwrap();
     until("the session to end", || server.sessions().is_empty(), || server.log());
@@ -249,7 +250,7 @@ fn a_command_that_ignores_the_hang_up_does_not_keep_a_broken_session() {
     let mut ssh = server.ssh(&[], command).stdin(Stdio::piped()).spawn().unwrap();
     let mut pid = String::new();
     BufReader::new(ssh.stdout.as_mut().unwrap()).read_line(&mut pid).unwrap();
-    ssh.stdin.take().unwrap().write_all(&noise(2 << 20)).unwrap();
+    ssh.stdin.take().unwrap().write_all(&noise(1, 2 << 20)).unwrap();
     ssh.kill().unwrap();
     ssh.wait().unwrap();
     until("the session to end", || server.sessions().is_empty(), || server.log());
@@ -277,7 +278,7 @@ fn rsync_and_tar_work_through_it() {
     let server = Server::start(&[]);
     let (from, to) = (server.site.path("from"), server.site.path("to"));
     std::fs::create_dir(&from).unwrap();
-    std::fs::write(from.join("file"), noise(3 << 20)).unwrap();
+    std::fs::write(from.join("file"), noise(1, 3 << 20)).unwrap();
     let ssh = server.site.ssh_to(&[]);
     let mut words: Vec<_> = ssh.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect();
     words.pop();
@@ -288,5 +289,5 @@ fn rsync_and_tar_work_through_it() {
         .status()
         .unwrap();
     assert!(status.success());
-    assert_eq!(std::fs::read(to.join("file")).unwrap(), noise(3 << 20));
+    assert_eq!(std::fs::read(to.join("file")).unwrap(), noise(1, 3 << 20));
 }

@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Server, Site, noise, read_all, stderr, stdout, until};
+use common::{Server, Site, read_all, stderr, stdout, until};
+use stand_ins::noise;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -77,7 +78,7 @@ fn no_window_is_larger_than_configured() {
     let text = talk(&server, &[]);
     assert!(text.contains("rwindow 307200"), "{text}");
     let mut ssh = server.ssh(&[], "sleep 1; cat | wc -c").stdin(Stdio::piped()).spawn().unwrap();
-    ssh.stdin.take().unwrap().write_all(&noise(4 << 20)).unwrap();
+    ssh.stdin.take().unwrap().write_all(&noise(1, 4 << 20)).unwrap();
     assert_eq!(read_all(ssh.stdout.take().unwrap()), b"4194304\n");
     assert!(ssh.wait().unwrap().success());
 }
@@ -89,7 +90,7 @@ fn as_many_threads_seal_and_open_as_configured() {
         let server = Server::start(&[&format!("CryptoWorkers={workers}")]);
         let command = "ls /proc/$PPID/task | wc -l";
         let threads: usize = stdout(&server.run(command)).trim().parse().unwrap();
-        let sent = noise(5 << 20);
+        let sent = noise(1, 5 << 20);
         let mut ssh = server.ssh(&[], "cat").stdin(Stdio::piped()).spawn().unwrap();
         let (mut stdin, stdout) = (ssh.stdin.take().unwrap(), ssh.stdout.take().unwrap());
         std::thread::scope(|scope| {
@@ -142,7 +143,7 @@ fn each_session_leaves_a_line_of_its_transfer() {
     let command = "head -c 3145728 >/dev/null; echo well";
     let mut ssh = server.ssh(&["Ciphers=aes128-ctr"], command);
     let mut ssh = ssh.stdin(Stdio::piped()).spawn().unwrap();
-    ssh.stdin.take().unwrap().write_all(&noise(3 << 20)).unwrap();
+    ssh.stdin.take().unwrap().write_all(&noise(1, 3 << 20)).unwrap();
     assert_eq!(read_all(ssh.stdout.take().unwrap()), b"well\n");
     assert!(ssh.wait().unwrap().success());
     assert_eq!(server.run("exit 3").status.code(), Some(3));

@@ -6,6 +6,7 @@ mod common;
 use common::{
     LHSSHD, Server, Site, children, is_alive, kill, read_all, stderr, stdout, until, user,
 };
+use stand_ins::free_port;
 use std::fs::{Permissions, set_permissions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -352,7 +353,7 @@ fn debug_mode_serves_one_connection_in_one_process() {
 #[test]
 fn it_listens_where_it_is_told_to() {
     let site = Site::new();
-    let more = [common::free_port(), common::free_port()];
+    let more = [free_port().unwrap(), free_port().unwrap()];
     let ports = more.map(|port| format!("ListenAddress=127.0.0.1:{port}"));
     let server = site.serve(&[&ports[0], &ports[1]]);
     for port in [more[0], more[1], server.site.port] {
@@ -361,7 +362,7 @@ fn it_listens_where_it_is_told_to() {
         stream.read_exact(&mut start).unwrap();
         assert_eq!(&start, b"SSH-");
     }
-    let port = common::free_port();
+    let port = free_port().unwrap();
     let site = Site::new();
     let plain = format!("Port={port}");
     let mut command = Command::new(LHSSHD);

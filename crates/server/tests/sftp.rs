@@ -10,16 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// A file large enough that windows turn over and requests straddle packets.
-fn noise(path: &Path, len: usize) -> Vec<u8> {
-    let mut state = 88_172_645_463_325_252_u64;
-    let bytes: Vec<u8> = std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    })
-    .take(len)
-    .collect();
+fn write_noise(path: &Path, len: usize) -> Vec<u8> {
+    let bytes = stand_ins::noise(1, len);
     fs::write(path, &bytes).unwrap();
     bytes
 }
@@ -51,7 +43,7 @@ fn must(output: &Output) {
 fn openssh_transfers_both_ways_through_internal_sftp() {
     let server = Server::start(&["Subsystem=sftp internal-sftp -l INFO"]);
     let site = |name: &str| server.site.path(name);
-    let data = noise(&site("data"), 20_000_000);
+    let data = write_noise(&site("data"), 20_000_000);
     let dir = site("");
     let lines = format!(
         "cd {dir}\nlcd {dir}\nput data there\nget there back\nmkdir sub\nrename there sub/moved\nln -s sub link\nls -l link\ndf .\n",
@@ -79,7 +71,7 @@ fn a_key_for_internal_sftp_is_for_nothing_else() {
     );
     let file = server.site.path("file");
     let lines = format!("-put {0} {0}2\nget {0} {0}3\n", file.display());
-    noise(&file, 1000);
+    write_noise(&file, 1000);
     let output = batch(&server, &lines);
     must(&output);
     assert!(stderr(&output).contains("Permission denied"), "{}", stderr(&output));

@@ -3,11 +3,11 @@
 use crate::lab::{KEY_TYPES, Lab, program};
 use crate::need;
 use anyhow::{Context, Result, bail};
+use stand_ins::free_port;
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -163,20 +163,4 @@ fn python(script: &str, lab: &Lab, port: u16) -> Command {
     command.arg(need::root().join("dev/interop/peers").join(script)).arg(port.to_string());
     command.arg(lab.key("host_ed25519")).arg(lab.path("authorized_keys"));
     command
-}
-
-/// A port that nobody has, below those that the kernel gives out by itself: one of those could go
-/// to another test between here and the server's start.
-pub fn free_port() -> Result<u16> {
-    const FIRST: u16 = 12_000;
-    const COUNT: u32 = 20_000;
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    for _ in 0..COUNT {
-        let next = std::process::id().wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = FIRST + u16::try_from(next % COUNT)?;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    bail!("no free port on loopback")
 }

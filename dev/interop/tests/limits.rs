@@ -43,7 +43,7 @@ impl Site {
     }
 
     fn local() -> Self {
-        let port = interop::server::free_port().unwrap();
+        let port = stand_ins::free_port().unwrap();
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Self { lab: Lab::new().unwrap(), link: None, at, servers: vec![] }
     }
@@ -253,7 +253,7 @@ fn explaining_needs_nothing_at_the_other_end() {
         return;
     }
     let mut site = Site::local();
-    site.at.set_port(interop::server::free_port().unwrap());
+    site.at.set_port(stand_ins::free_port().unwrap());
     let lab = Lab::new().unwrap();
     let server = interop::Server::start(&lab, interop::Kind::OpenSsh, &[]).unwrap();
     site.at.set_port(server.port);

@@ -73,7 +73,7 @@ fn run_scripts(programs: &Programs, scripts: &[&str]) -> Result<()> {
     let lab = Lab::new()?;
     let at = lab.path("regress");
     copy(&at)?;
-    let port = interop::server::free_port()?.to_string();
+    let port = stand_ins::free_port()?.to_string();
     for script in scripts {
         let mut command = Command::new("sh");
         command.arg(at.join("test-exec.sh")).arg(&at).arg(at.join(format!("{script}.sh")));

@@ -6,6 +6,7 @@
 use copy::filter::Filter;
 use copy::options::{Host, Lanes, Options, Place, Remote, Way};
 use copy::{Event, Observer, Report};
+use stand_ins::noise;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -112,20 +113,6 @@ pub(crate) fn options(source: Place, target: Place) -> Options {
         shard: None,
         test: None,
     }
-}
-
-/// Bytes that do not repeat soon.
-pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(len);
-    bytes
 }
 
 /// Some directories, empty, small, middling and large files, names of odd bytes.

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+use stand_ins::free_port;
 use std::fs;
 use std::io::Read;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("lhsshd-test-").tempdir().unwrap();
-        let site = Self { dir, port: free_port() };
+        let site = Self { dir, port: free_port().unwrap() };
         site.keygen("host_key", "ed25519");
         site.keygen("user_key", "ed25519");
         site.authorize("");
@@ -242,24 +243,6 @@ pub(crate) fn read_all(mut from: impl Read) -> Vec<u8> {
     let mut all = Vec::new();
     let _ = from.read_to_end(&mut all);
     all
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// `length` bytes that do not repeat soon.
-pub(crate) fn noise(length: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut out = Vec::with_capacity(length + 8);
-    while out.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out.extend_from_slice(&state.to_le_bytes());
-    }
-    out.truncate(length);
-    out
 }
 
 pub(crate) fn write(path: &Path, text: &str) {

@@ -2,12 +2,13 @@
 
 use crate::peer::*;
 use sftp::codec::*;
+use stand_ins::noise;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
 #[test]
 fn data_arrives_and_leaves_whatever_pieces_it_is_in() {
-    let data = noise(700_000);
+    let data = noise(1, 700_000);
     for (piece, areas) in [(32 * 1024, 16), (1000, 1), (7, 3), (100_000, 5), (1 << 20, 1)] {
         let mut peer = Peer::shaped("", piece, areas);
         let handle = peer.create("file");
@@ -167,7 +168,7 @@ fn paths_are_bytes() {
 #[test]
 fn copies_are_made_inside_the_server() {
     let mut peer = Peer::new("");
-    let data = noise(1_000_000);
+    let data = noise(1, 1_000_000);
     fs::write(peer.path("from"), &data).unwrap();
     let (from, to) = (peer.open("from", OpenFlags::READ), peer.create("to"));
     let copy = |from: &Handle, from_offset, len, to: &Handle, to_offset| Extended::CopyData {
@@ -189,7 +190,7 @@ fn copies_are_made_inside_the_server() {
 #[test]
 fn copies_within_one_file_do_not_overlap_and_end() {
     let mut peer = Peer::new("");
-    let data = noise(1000);
+    let data = noise(1, 1000);
     fs::write(peer.path("one"), &data).unwrap();
     fs::hard_link(peer.path("one"), peer.path("two")).unwrap();
     let (from, to) = (peer.open("one", OpenFlags::READ), peer.open("two", OpenFlags::WRITE));

@@ -2,6 +2,7 @@
 
 use crate::peer::*;
 use sftp::codec::*;
+use stand_ins::noise;
 use std::fs;
 use std::io::IoSlice;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 #[test]
 fn f6_reads_of_any_length_end() {
     let mut peer = Peer::new("");
-    let data = noise(600_000);
+    let data = noise(1, 600_000);
     fs::write(peer.path("file"), &data).unwrap();
     let handle = peer.open("file", OpenFlags::READ);
     assert_eq!(code(&peer.call(read(&handle, 0, 0))), Status::Eof);
@@ -146,10 +147,10 @@ fn f7_handles_of_directories_and_files_are_not_mixed_up() {
 fn f5_a_write_that_failed_in_the_middle_failed() {
     let mut peer = Peer::shaped("-d /dev", 1000, 16);
     let full = peer.open("full", OpenFlags::WRITE);
-    let reply = peer.call(write(&full, 0, &noise(100_000)));
+    let reply = peer.call(write(&full, 0, &noise(1, 100_000)));
     assert_eq!((code(&reply), text(&reply).as_str()), (Status::Failure, "No space left on device"));
     let null = peer.open("null", OpenFlags::WRITE);
-    ok(&peer.call(write(&null, 1 << 40, &noise(100_000))));
+    ok(&peer.call(write(&null, 1 << 40, &noise(1, 100_000))));
 }
 
 /// Everything that could change something, against the disk (F8).

@@ -3,6 +3,7 @@
 
 use crate::peer::*;
 use sftp::codec::*;
+use stand_ins::noise;
 use std::fs;
 use std::io::{IoSlice, IoSliceMut};
 
@@ -12,7 +13,7 @@ fn a_file_that_is_sent_without_waiting_is_whole_and_in_place() {
     for piece in [32 * 1024, 333] {
         let mut peer = Peer::shaped("", piece, 16);
         let handle = peer.create("part");
-        let data = noise(300_000);
+        let data = noise(1, 300_000);
         let mut bytes = Vec::new();
         let mode = Attrs { mode: Some(0o600), times: Some((7, 8)), ..Attrs::default() };
         let requests = [
@@ -67,7 +68,7 @@ fn a_write_waits_for_what_came_before_it_on_its_file() {
 fn a_write_waits_for_what_cuts_or_copies_its_file_by_another_handle() {
     let mut peer = Peer::new("");
     fs::File::create(peer.path("large")).unwrap().set_len(64 << 20).unwrap();
-    fs::write(peer.path("old"), noise(100_000)).unwrap();
+    fs::write(peer.path("old"), noise(1, 100_000)).unwrap();
     let (large, old) = (peer.open("large", OpenFlags::READ), peer.open("old", OpenFlags::READ));
     let slow = Extended::BlockHashes { handle: large, offset: 0, len: 0, block: 1 << 20 };
     for round in 0..3 {
@@ -201,7 +202,7 @@ fn f7_requests_that_wait_are_bounded() {
 #[test]
 fn f7_replies_that_nobody_fetches_are_bounded() {
     let (dir, mut input, mut output, _session, log) = open("");
-    fs::write(dir.path().join("file"), noise(200_000)).unwrap();
+    fs::write(dir.path().join("file"), noise(1, 200_000)).unwrap();
     let mut bytes = Vec::new();
     Hello { version: VERSION, extensions: Vec::new() }.encode_init(&mut bytes);
     let count = 200;
@@ -227,7 +228,7 @@ fn f7_replies_that_nobody_fetches_are_bounded() {
 #[test]
 fn what_was_asked_before_the_end_is_answered() {
     let mut peer = Peer::new("");
-    fs::write(peer.path("file"), noise(1_000_000)).unwrap();
+    fs::write(peer.path("file"), noise(1, 1_000_000)).unwrap();
     let handle = peer.open("file", OpenFlags::READ);
     let mut bytes = Vec::new();
     let ids: Vec<_> =

@@ -2,6 +2,7 @@
 
 use crate::peer::*;
 use sftp::codec::*;
+use stand_ins::noise;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
@@ -24,14 +25,14 @@ fn files_are_put_with_their_attributes() {
         let absolute = peer.path("dir/absolute");
         let files = vec![
             PutFile { attrs, ..file("a", b"first") },
-            file("dir/b", &noise(100_000)),
+            file("dir/b", &noise(1, 100_000)),
             file(absolute.to_str().unwrap(), b""),
         ];
         let statuses = put(&mut peer, flags | PutFlags::EXACT, files);
         assert!(statuses.iter().all(|status| status.code == Status::Ok), "{statuses:?}");
         let meta = fs::metadata(peer.path("a")).unwrap();
         assert_eq!((mode(&peer.path("a")), meta.mtime(), meta.mtime_nsec()), (0o640, 2, 4));
-        assert!(fs::read(peer.path("dir/b")).unwrap() == noise(100_000));
+        assert!(fs::read(peer.path("dir/b")).unwrap() == noise(1, 100_000));
         assert_eq!(names(&peer.path("dir")), ["absolute", "b"]);
     }
 }
@@ -110,7 +111,7 @@ fn f3_set_id_bits_are_for_those_who_name_the_owner() {
 fn files_are_got_whole_or_not_at_all() {
     let mut peer = Peer::new("");
     fs::write(peer.path("a"), "first").unwrap();
-    fs::write(peer.path("large"), noise(5000)).unwrap();
+    fs::write(peer.path("large"), noise(1, 5000)).unwrap();
     fs::create_dir(peer.path("dir")).unwrap();
     let get = |path: &str, most| GetFile { path: path.into(), most };
     let files = vec![get("a", 5), get("a", 4), get("large", 100_000), get("dir", 9), get("no", 9)];
@@ -146,8 +147,8 @@ fn a_file_that_a_link_leads_to_is_told_apart_from_one_of_that_name() {
 #[test]
 fn files_that_do_not_fit_one_reply_are_left_for_the_next() {
     let mut peer = Peer::new("");
-    fs::write(peer.path("file"), noise(100_000)).unwrap();
-    fs::write(peer.path("huge"), noise(300_000)).unwrap();
+    fs::write(peer.path("file"), noise(1, 100_000)).unwrap();
+    fs::write(peer.path("huge"), noise(1, 300_000)).unwrap();
     let get = |path: &str| GetFile { path: path.into(), most: u32::MAX };
     let ask = |peer: &mut Peer, paths: &[&str]| {
         let files = paths.iter().copied().map(get).collect();
@@ -165,7 +166,7 @@ fn files_that_do_not_fit_one_reply_are_left_for_the_next() {
 #[test]
 fn blocks_are_hashed_to_the_end() {
     let mut peer = Peer::new("");
-    let data = noise(1_000_000);
+    let data = noise(1, 1_000_000);
     fs::write(peer.path("file"), &data).unwrap();
     let handle = peer.open("file", OpenFlags::READ);
     let mut hashes = |offset, len, block| {
