@@ -46,6 +46,28 @@ pub struct Options {
 }
 
 impl Options {
+    /// A copy that is asked for with no option.
+    #[must_use]
+    pub fn new(sources: Vec<Place>, target: Place) -> Self {
+        Self {
+            sources,
+            target,
+            recursive: false,
+            preserve: false,
+            lanes: Lanes::Auto,
+            verify: false,
+            inplace: false,
+            fsync: true,
+            delay_updates: false,
+            dry_run: false,
+            bwlimit: None,
+            filter: Filter::default(),
+            list: None,
+            shard: None,
+            test: None,
+        }
+    }
+
     /// The same the other way: of several sources the last one is the target.
     #[must_use]
     pub fn turned(mut self) -> Self {

@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use copy::filter::Filter;
 use copy::options::{Host, Lanes, Options, Place, Remote, Way};
 use copy::{Event, Observer, Report};
 use stand_ins::noise;
@@ -96,23 +95,8 @@ pub(crate) fn here(path: &Path) -> Place {
 
 /// Recursive, two lanes, without fsync: tests wait for no disk.
 pub(crate) fn options(source: Place, target: Place) -> Options {
-    Options {
-        sources: vec![source],
-        target,
-        recursive: true,
-        preserve: false,
-        lanes: Lanes::Fixed(NonZeroU32::new(2).unwrap()),
-        verify: false,
-        inplace: false,
-        fsync: false,
-        delay_updates: false,
-        dry_run: false,
-        bwlimit: None,
-        filter: Filter::default(),
-        list: None,
-        shard: None,
-        test: None,
-    }
+    let lanes = Lanes::Fixed(NonZeroU32::new(2).unwrap());
+    Options { recursive: true, lanes, fsync: false, ..Options::new(vec![source], target) }
 }
 
 /// Some directories, empty, small, middling and large files, names of odd bytes.
