@@ -95,6 +95,22 @@ impl Server {
         bail!("{:?} server does not listen: {}", self.kind, self.log())
     }
 
+    /// The configuration of a client within the test's own process.
+    pub fn configuration(&self, lab: &Lab) -> Result<conf::Client> {
+        let given = [
+            ("Port", self.port.to_string()),
+            ("IdentityFile", lab.key("user_ed25519").display().to_string()),
+            ("UserKnownHostsFile", self.known_hosts.display().to_string()),
+            ("GlobalKnownHostsFile", "/dev/null".to_owned()),
+            ("IdentityAgent", "none".to_owned()),
+            ("BatchMode", "yes".to_owned()),
+        ];
+        let given = given.map(|(keyword, value)| conf::Setting::given(keyword, &value));
+        let (me, files) = (login::local_user()?, conf::client::Files::None);
+        let loaded = conf::client::load("127.0.0.1", &given, &files, &login::supported(), &me)?;
+        Ok(loaded.config)
+    }
+
     /// All that it logged.
     pub fn whole_log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()

@@ -2,7 +2,6 @@
 //! killed, one machine's files over many lanes.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use copy::filter::Filter;
 use copy::options::{Amount, Host, Lanes, Options, Place, Remote, Way};
 use copy::report::Through;
 use copy::{Event, Observer, Report};
@@ -32,18 +31,7 @@ fn far(kind: Kind, config: &[&str]) -> Option<Far> {
     let subsystem = "Subsystem sftp internal-sftp";
     let lab = Lab::new().unwrap();
     let server = Server::start(&lab, kind, &[&[subsystem], config].concat()).unwrap();
-    let given = [
-        ("Port", server.port.to_string()),
-        ("IdentityFile", lab.key("user_ed25519").display().to_string()),
-        ("UserKnownHostsFile", server.known_hosts.display().to_string()),
-        ("GlobalKnownHostsFile", "/dev/null".to_owned()),
-        ("IdentityAgent", "none".to_owned()),
-        ("BatchMode", "yes".to_owned()),
-    ];
-    let given = given.map(|(keyword, value)| conf::Setting::given(keyword, &value));
-    let (me, files) = (login::local_user().unwrap(), conf::client::Files::None);
-    let loaded = conf::client::load("127.0.0.1", &given, &files, &login::supported(), &me);
-    let way = Way::Ssh(Box::new(loaded.unwrap().config));
+    let way = Way::Ssh(Box::new(server.configuration(&lab).unwrap()));
     let host = Arc::new(Host { name: "127.0.0.1".to_owned(), way });
     Some(Far { lab, server, host })
 }
@@ -135,23 +123,7 @@ fn a_server_that_logs_in_and_does_not_begin_sftp_is_told_in_time() {
 }
 
 fn options(source: Place, target: Place) -> Options {
-    Options {
-        sources: vec![source],
-        target,
-        recursive: true,
-        preserve: false,
-        lanes: Lanes::Auto,
-        verify: false,
-        inplace: false,
-        fsync: false,
-        delay_updates: false,
-        dry_run: false,
-        bwlimit: None,
-        filter: Filter::default(),
-        list: None,
-        shard: None,
-        test: None,
-    }
+    Options { recursive: true, fsync: false, ..Options::new(vec![source], target) }
 }
 
 fn lanes(count: u32) -> Lanes {

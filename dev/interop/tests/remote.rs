@@ -37,20 +37,8 @@ fn far(config: &[&str]) -> Option<Far> {
 }
 
 fn host(lab: &Lab, server: &Server) -> Host {
-    let given = [
-        ("Port", server.port.to_string()),
-        ("IdentityFile", lab.key("user_ed25519").display().to_string()),
-        ("UserKnownHostsFile", server.known_hosts.display().to_string()),
-        ("GlobalKnownHostsFile", "/dev/null".to_owned()),
-        ("IdentityAgent", "none".to_owned()),
-        ("BatchMode", "yes".to_owned()),
-    ];
-    let given = given.map(|(keyword, value)| conf::Setting::given(keyword, &value));
-    let me = login::local_user().unwrap();
-    let files = conf::client::Files::None;
-    let loaded = conf::client::load("127.0.0.1", &given, &files, &login::supported(), &me);
     let log = login::Log::new("test", conf::LogLevel::Info, None).unwrap();
-    Host::ssh(loaded.unwrap().config, Arc::new(log))
+    Host::ssh(server.configuration(lab).unwrap(), Arc::new(log))
 }
 
 type Lane = (Client, Receiver<Event>);
