@@ -3,7 +3,7 @@
 //! ```text
 //! args      the command line: letters (its options), uri (its operands), units (sizes, rates)
 //! plan      configuration, places  ->   copy::Options
-//! near      nothing is copied onto itself
+//! self_copy nothing is copied onto itself
 //! watch     looks on: meter counts, progress and json tell
 //! selftest  --self-test
 //! ```
@@ -14,9 +14,9 @@ mod args;
 mod json;
 mod letters;
 mod meter;
-mod near;
 mod plan;
 mod progress;
+mod self_copy;
 mod selftest;
 mod units;
 mod uri;
@@ -51,7 +51,7 @@ fn invoke() -> Result<u8> {
 }
 
 fn run(args: Args) -> Result<u8> {
-    near::check(&args.sources, &args.target).map_err(Error::msg)?;
+    self_copy::check(&args.sources, &args.target).map_err(Error::msg)?;
     let (show, both) = (args.show, args.what.test.is_some_and(|test| test.both));
     let Plan { options, mut warnings } = plan::plan(args)?;
     let state = copy::state_directory();
