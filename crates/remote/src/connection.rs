@@ -1,9 +1,9 @@
 //! Connection: one login, and the channels that are opened on it.
 
-use crate::desk::{Board, Desk, News, Order};
-use crate::glue::{Answers, Asks, Output};
+use crate::channels::{Channels, News, Order, Orders};
+use crate::ends::{Output, Replies, Requests};
+use crate::stderr::Stderr;
 use crate::stream::{Came, DISCARD, Drain, Next, Stream, ZEROS, Zeros};
-use crate::words::Words;
 use crate::{Error, child};
 use conf::Client;
 use engine::{Session, Sink, Source};
@@ -41,7 +41,7 @@ enum Way {
 struct Ssh {
     host: String,
     session: Session,
-    board: Board,
+    orders: Orders,
     /// How long the server may take to open a channel.
     patience: Duration,
     rule: Rule,
@@ -71,22 +71,23 @@ impl Connection {
     pub(crate) fn start(logged_in: LoggedIn, conf: &Client, log: &Arc<Log>) -> Result<Self, Error> {
         let peer = logged_in.authenticated.transport().peer().cloned();
         let socket = logged_in.link.fd().as_fd().try_clone_to_owned().map_err(no_descriptor)?;
-        let board = Board::new();
-        let Started { session, rx, rule, proxy } = logged_in.start(conf, Desk(board.clone()))?;
+        let orders = Orders::new();
+        let Started { session, rx, rule, proxy } =
+            logged_in.start(conf, Channels(orders.clone()))?;
         let running = move || {
-            let (desk, _, end) = rx.run();
+            let (channels, _, end) = rx.run();
             let why = match &end {
                 Ok(()) => "the connection was closed".to_owned(),
                 Err(error) => login::escaped(&error.to_string()),
             };
-            desk.0.lose(&why);
+            channels.0.lose(&why);
         };
         let receiving = std::thread::Builder::new().name("rx".to_owned()).spawn(running);
         let receiving = receiving.map_err(no_descriptor)?;
         Ok(Self(Way::Ssh(Box::new(Ssh {
             host: conf.host.clone(),
             session,
-            board,
+            orders,
             patience: conf.connect_limit().unwrap_or(Duration::MAX),
             rule,
             known: known(peer.as_ref()),
@@ -219,7 +220,7 @@ impl Connection {
     /// Channels that are open.
     pub fn channels(&self) -> usize {
         match &self.0 {
-            Way::Ssh(ssh) => ssh.board.len(),
+            Way::Ssh(ssh) => ssh.orders.len(),
             Way::Program { .. } => 0,
         }
     }
@@ -268,12 +269,12 @@ impl Ssh {
     ) -> Result<client::Client, Error> {
         let (client, outgoing, incoming) = client::pair_knowing(events, known);
         let (news, heard) = channel();
-        let answers = Answers::new(incoming, self.board.over()).map_err(no_descriptor)?;
+        let replies = Replies::new(incoming, self.orders.over()).map_err(no_descriptor)?;
         self.order(Order {
             request,
-            output: Some(Sink::consumer(Box::new(answers))),
-            words: Some(self.words()?),
-            input: Some(Source::Producer(Box::new(Asks(outgoing)))),
+            output: Some(Sink::consumer(Box::new(replies))),
+            stderr: Some(self.stderr()?),
+            input: Some(Source::Producer(Box::new(Requests(outgoing)))),
             ender: Some(client.ender()),
             news,
             status: None,
@@ -292,7 +293,7 @@ impl Ssh {
         let id = self.order(Order {
             request: Request::Subsystem(subsystem.to_owned()),
             output,
-            words: Some(self.words()?),
+            stderr: Some(self.stderr()?),
             input,
             ender: None,
             news,
@@ -311,7 +312,7 @@ impl Ssh {
         self.order(Order {
             request: Request::Exec(command),
             output: Some(Sink::consumer(Box::new(collector))),
-            words: Some(self.words()?),
+            stderr: Some(self.stderr()?),
             input: None,
             ender: None,
             news,
@@ -337,7 +338,7 @@ impl Ssh {
         self.order(Order {
             request: Request::Exec(command),
             output: Some(Sink::fd(OwnedFd::from(write).into())),
-            words: None,
+            stderr: None,
             input: Some(Source::Fd(OwnedFd::from(read).into())),
             ender: None,
             news,
@@ -350,10 +351,10 @@ impl Ssh {
     /// Asks for a channel. The order lies ready before the server can answer.
     fn order(&self, order: Order) -> Result<LocalId, Error> {
         let window = self.rule.initial();
-        let board = self.board.clone();
+        let orders = self.orders.clone();
         let asked = self.session.call(|connection, out| {
             let id = connection.open_session(window, MAX_DATA, out)?;
-            board.put(id, order);
+            orders.put(id, order);
             Ok(id)
         });
         asked.map_err(|error| match error {
@@ -389,10 +390,10 @@ impl Ssh {
         }
     }
 
-    fn words(&self) -> Result<Sink, Error> {
+    fn stderr(&self) -> Result<Sink, Error> {
         let (log, host) = (Arc::clone(&self.log), self.host.clone());
-        let words = Words::new(move |line| log.info(format_args!("{host}: {line}")));
-        Ok(Sink::consumer(Box::new(words.map_err(no_descriptor)?)))
+        let stderr = Stderr::new(move |line| log.info(format_args!("{host}: {line}")));
+        Ok(Sink::consumer(Box::new(stderr.map_err(no_descriptor)?)))
     }
 }
 

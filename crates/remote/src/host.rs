@@ -1,7 +1,7 @@
 //! Host: whom to connect to, and what earlier logins to it learnt.
 
 use crate::connection::Connection;
-use crate::{Error, doorway};
+use crate::{Error, login_limit};
 use conf::Client;
 use login::{Keyring, Log};
 use std::ffi::OsString;
@@ -110,7 +110,7 @@ impl Host {
 
 impl Ssh {
     fn connect(&self) -> Result<Connection, Error> {
-        let place = doorway::enter();
+        let place = login_limit::enter();
         let logged_in = login::log_in_again(&self.conf, &self.log, &self.ring)?;
         drop(place);
         Connection::start(logged_in, &self.conf, &self.log)

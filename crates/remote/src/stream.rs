@@ -2,8 +2,8 @@
 //! (PROTOCOL.md). No file, no SFTP: the connection's own threads make the bytes or drop them.
 
 use crate::Error;
-use crate::desk::News;
-use crate::glue::always;
+use crate::channels::News;
+use crate::ends::always;
 use engine::{Consumer, Producer, Session};
 use proto::channel::LocalId;
 use std::fs::File;

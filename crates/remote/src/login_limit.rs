@@ -1,4 +1,4 @@
-//! Doorway: how many of this process may be on their way in at once. A server drops connections
+//! Login limit: how many of this process may be on their way in at once. A server drops connections
 //! that have not logged in once they are more than MaxStartups says: from 10 on at random (sshd's
 //! 10:30:100), so at most 8 of ours are, and those that start together start a little apart.
 

@@ -1,7 +1,7 @@
-//! Desk: what happens on the channels of a connection, on its receiving thread.
+//! Channels: what happens on the channels of a connection, on its receiving thread.
 //!
 //! ```text
-//! ordered    open_session was sent; the order lies on the board      calling thread
+//! ordered    open_session was sent; the order lies ready              calling thread
 //! opened     request, sinks and source at once                       here
 //! closed     or refused, or the connection is lost: who waits is told
 //! ```
@@ -35,7 +35,7 @@ pub(crate) enum News {
 pub(crate) struct Order {
     pub(crate) request: Request,
     pub(crate) output: Option<Sink>,
-    pub(crate) words: Option<Sink>,
+    pub(crate) stderr: Option<Sink>,
     /// None sends EOF at once.
     pub(crate) input: Option<Source>,
     pub(crate) ender: Option<Ender>,
@@ -56,7 +56,7 @@ impl Order {
 
 /// The orders of a connection, shared with the threads that order.
 #[derive(Clone)]
-pub(crate) struct Board {
+pub(crate) struct Orders {
     state: Arc<Mutex<State>>,
     /// The connection is over: its channels are ended by whoever knows why.
     over: Arc<AtomicBool>,
@@ -68,7 +68,7 @@ struct State {
     lost: Option<String>,
 }
 
-impl Board {
+impl Orders {
     pub(crate) fn new() -> Self {
         Self { state: Arc::default(), over: Arc::default() }
     }
@@ -112,15 +112,15 @@ impl Board {
     }
 }
 
-/// The receiving thread's side of the board.
-pub(crate) struct Desk(pub(crate) Board);
+/// The receiving thread's side.
+pub(crate) struct Channels(pub(crate) Orders);
 
-impl Desk {
+impl Channels {
     fn opened(&self, port: &mut Port<'_>, id: LocalId) -> Result<(), engine::Error> {
         let mut state = self.0.lock();
         let Some(order) = state.orders.get_mut(&id) else { return Ok(()) };
         let (request, input) = (order.request.clone(), order.input.take());
-        let sinks = [(Stream::Data, order.output.take()), (Stream::Stderr, order.words.take())];
+        let sinks = [(Stream::Data, order.output.take()), (Stream::Stderr, order.stderr.take())];
         let _ = order.news.send(News::Opened);
         drop(state);
         let no_input = input.is_none();
@@ -202,7 +202,7 @@ fn input_ended(session: &Session, id: LocalId, end: &SourceEnd) {
     }
 }
 
-impl Program for Desk {
+impl Program for Channels {
     fn event(&mut self, port: &mut Port<'_>, event: Event) -> Result<Flow, engine::Error> {
         match event {
             Event::Opened { id, .. } => self.opened(port, id)?,
@@ -228,7 +228,7 @@ impl Program for Desk {
         if stream == Stream::Data {
             if let Some(order) = self.0.take(id) {
                 order.fail(match why.kind() {
-                    io::ErrorKind::FileTooLarge => Error::TooMuch(crate::glue::Output::MOST),
+                    io::ErrorKind::FileTooLarge => Error::TooMuch(crate::ends::Output::MOST),
                     _ => Error::Lost(login::escaped(&why.to_string())),
                 });
             }
@@ -246,7 +246,7 @@ impl Program for Desk {
 }
 
 /// However the receiving thread ends, nobody waits for it any longer.
-impl Drop for Desk {
+impl Drop for Channels {
     fn drop(&mut self) {
         self.0.lose("the connection ended");
     }

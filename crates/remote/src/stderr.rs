@@ -1,4 +1,4 @@
-//! Words: what the other end says on its standard error, shown line by line and harmless (E2).
+//! Stderr: what the other end says on its standard error, shown line by line and harmless (E2).
 
 use engine::Consumer;
 use std::fs::File;
@@ -9,16 +9,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 const LINE: usize = 1024;
 
 /// Collects lines and says each.
-pub(crate) struct Words {
+pub(crate) struct Stderr {
     line: Vec<u8>,
     say: Box<dyn Fn(&str) + Send>,
     room: File,
 }
 
-impl Words {
+impl Stderr {
     /// `say` gets each line, escaped.
     pub(crate) fn new(say: impl Fn(&str) + Send + 'static) -> io::Result<Self> {
-        Ok(Self { line: Vec::new(), say: Box::new(say), room: crate::glue::always()? })
+        Ok(Self { line: Vec::new(), say: Box::new(say), room: crate::ends::always()? })
     }
 
     fn hear(&mut self, bytes: &[u8]) {
@@ -42,7 +42,7 @@ impl Words {
     }
 }
 
-impl Consumer for Words {
+impl Consumer for Stderr {
     fn take(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         pieces.iter().for_each(|piece| self.hear(piece));
         Ok(pieces.iter().map(|piece| piece.len()).sum())
@@ -66,10 +66,11 @@ mod tests {
     fn e2_the_other_ends_words_come_in_lines_and_cannot_drive_the_terminal() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let tell = Arc::clone(&heard);
-        let mut words = Words::new(move |line| tell.lock().unwrap().push(line.to_owned())).unwrap();
-        words.take(&[IoSlice::new(b"one\r\nt"), IoSlice::new(b"wo\x1b[2J\n\nth")]).unwrap();
-        words.take(&[IoSlice::new(&[b'x'; 3000])]).unwrap();
-        words.end();
+        let mut stderr =
+            Stderr::new(move |line| tell.lock().unwrap().push(line.to_owned())).unwrap();
+        stderr.take(&[IoSlice::new(b"one\r\nt"), IoSlice::new(b"wo\x1b[2J\n\nth")]).unwrap();
+        stderr.take(&[IoSlice::new(&[b'x'; 3000])]).unwrap();
+        stderr.end();
         let heard = heard.lock().unwrap();
         assert_eq!(heard[..2], ["one", "two\\u{1b}[2J"]);
         assert!(heard.iter().all(|line| line.len() <= 2 * LINE));

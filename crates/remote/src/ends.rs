@@ -1,5 +1,5 @@
-//! Glue: the halves of an SFTP client as what the engine sends from and delivers to, and what
-//! collects a command's output.
+//! The ends of channels: the halves of an SFTP client as what the engine sends from and delivers
+//! to, and what collects a command's output.
 
 use engine::{Consumer, Producer};
 use sftp::client::{Incoming, Outgoing};
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Requests and file data for a channel.
-pub(crate) struct Asks(pub(crate) Outgoing);
+pub(crate) struct Requests(pub(crate) Outgoing);
 
-impl Producer for Asks {
+impl Producer for Requests {
     fn wait(&mut self) -> bool {
         self.0.wait()
     }
@@ -27,21 +27,21 @@ pub(crate) fn always() -> io::Result<File> {
     File::open("/dev/null")
 }
 
-/// Answers and file data of a channel.
-pub(crate) struct Answers {
+/// Replies and file data of a channel.
+pub(crate) struct Replies {
     incoming: Incoming,
     room: File,
     /// The connection ended, and who ended it will say why.
     over: Arc<AtomicBool>,
 }
 
-impl Answers {
+impl Replies {
     pub(crate) fn new(incoming: Incoming, over: Arc<AtomicBool>) -> io::Result<Self> {
         Ok(Self { incoming, room: always()?, over })
     }
 }
 
-impl Consumer for Answers {
+impl Consumer for Replies {
     fn take(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         self.incoming.take(pieces).map_err(io::Error::other)
     }
