@@ -12,8 +12,8 @@ use crate::clear::{self, Purpose};
 use crate::report;
 use anyhow::{Context, Result, anyhow, bail};
 use conf::Client;
+use engine::figures::columns;
 use engine::figures::limits::{self, Bytes, Rate, System, Verdict};
-use engine::figures::words;
 use engine::{Figures, Flow, Port, Program, Session, Sink, Source, Stream};
 use login::{Log, Started};
 use proto::Event;
@@ -232,7 +232,7 @@ impl Probe<'_> {
             report::ask(self.session)?;
             let is_answer = |event: &Event| matches!(event, Event::GlobalReply { name, .. } if name == report::TCP_INFO);
             if let Event::GlobalReply { ok: true, data, .. } = self.wait(is_answer)? {
-                there = words::read(&data).ok();
+                there = columns::read(&data).ok();
             }
         }
         Ok(Moment { here: self.session.figures(), there })

@@ -4,7 +4,7 @@
 use crate::report::{self, Answer};
 use anyhow::{Context, Result};
 use conf::Client;
-use engine::figures::words;
+use engine::figures::columns;
 use engine::{Figures, Session};
 use login::Log;
 use std::fs::{File, OpenOptions};
@@ -99,7 +99,7 @@ impl Table {
             path: path.to_owned(),
         };
         if table.file.metadata().is_ok_and(|meta| meta.len() == 0) {
-            table.write(&format!("time,{}", words::names().join(",")))?;
+            table.write(&format!("time,{}", columns::names().join(",")))?;
         }
         Ok(table)
     }
@@ -107,9 +107,9 @@ impl Table {
     /// Seconds since 1970, then the figures; those of a path that has none stay empty.
     fn row(&mut self, figures: &Figures) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let values = words::all(figures);
+        let values = columns::all(figures);
         let mut row = format!("{:.3}", now.as_secs_f64());
-        for name in words::names() {
+        for name in columns::names() {
             let value = values.iter().find(|(known, _)| *known == name);
             row.push(',');
             row.push_str(value.map_or("", |(_, value)| value));

@@ -29,7 +29,7 @@ impl Replies {
     /// A reply to a global request, for whoever asked for figures.
     pub(crate) fn hear(&self, name: &str, ok: bool, data: &[u8]) {
         if let (TCP_INFO, Some(sender)) = (name, &self.0) {
-            let figures = ok.then(|| engine::figures::words::read(data).ok()).flatten();
+            let figures = ok.then(|| engine::figures::columns::read(data).ok()).flatten();
             // Nobody may be waiting any more.
             let _ = sender.send(figures);
         }

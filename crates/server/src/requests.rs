@@ -3,7 +3,7 @@
 
 use crate::socket::buffers;
 use conf::Server;
-use engine::figures::words;
+use engine::figures::columns;
 use engine::{Error, Port, Session};
 
 /// What is answered here.
@@ -25,7 +25,7 @@ pub(crate) fn answer(
 ) -> Result<(), Error> {
     let answer = match name {
         RCVBUF => grow_receive_buffer(port.session(), config, data),
-        TCP_INFO => Some(words::write(&port.figures())),
+        TCP_INFO => Some(columns::write(&port.figures())),
         _ => None,
     };
     if !want_reply {

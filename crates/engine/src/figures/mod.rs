@@ -4,7 +4,7 @@
 //! ledger   the counters of a connection, touched once per batch by the threads that move data
 //! (here)   a copy of them at one moment, with what the kernel says of the path; two copies give
 //!          what happened in between
-//! words    the same as names and values, for the other end and for tables
+//! columns  the same as names and values, for the other end and for tables
 //! record   and as names and values for people and logs
 //! limits   from figures to what limited, and what would lift it
 //! ```
@@ -12,10 +12,10 @@
 //! what may wait. How long a thread was on a processor the scheduler counts anyway; it is asked
 //! when somebody wants figures.
 
+pub mod columns;
 mod ledger;
 pub mod limits;
 mod record;
-pub mod words;
 
 pub use record::Record;
 

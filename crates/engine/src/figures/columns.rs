@@ -111,9 +111,9 @@ const CONGESTION: &str = "congestion";
 #[must_use]
 pub fn all(figures: &Figures) -> Vec<(&'static str, String)> {
     let mut figures = figures.clone();
-    let mut words = figures.path.as_mut().map(of_path).unwrap_or_default();
-    words.extend(REST.iter().map(|(name, at)| (*name, at(&mut figures).number().to_string())));
-    words
+    let mut columns = figures.path.as_mut().map(of_path).unwrap_or_default();
+    columns.extend(REST.iter().map(|(name, at)| (*name, at(&mut figures).number().to_string())));
+    columns
 }
 
 /// The names of [`all`] where there is a path.
@@ -124,10 +124,10 @@ pub fn names() -> Vec<&'static str> {
 }
 
 fn of_path(path: &mut Path) -> Vec<(&'static str, String)> {
-    let mut words: Vec<_> =
+    let mut columns: Vec<_> =
         PATH.iter().map(|(name, at)| (*name, at(path).number().to_string())).collect();
-    words.push((CONGESTION, path.congestion.clone()));
-    words
+    columns.push((CONGESTION, path.congestion.clone()));
+    columns
 }
 
 /// The reply to `tcp-info@longhaul`.
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn the_columns_of_a_table_fit_its_rows() {
-        let words: Vec<_> = all(&some()).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(words, names());
+        let columns: Vec<_> = all(&some()).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(columns, names());
         let mut unique = names();
         unique.sort_unstable();
         unique.dedup();
