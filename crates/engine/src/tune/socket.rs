@@ -49,7 +49,7 @@ pub fn prepare(socket: impl AsFd, options: &Options<'_>) -> Result<(), (&'static
     }
     if let Some(name) = options.congestion {
         let set = sockopt::set_tcp_congestion(socket, name).map_err(io::Error::from);
-        let named = |why| io::Error::other(format!("{name}: {why}"));
+        let named = |why: io::Error| io::Error::other(format!("{name}: {why}"));
         set.map_err(|why| ("CongestionControl", named(why)))?;
     }
     Ok(())
