@@ -123,7 +123,7 @@ impl Side {
             fenced: false,
             session_id: None,
         };
-        if let Some(transport) = side.end.transport() {
+        if let Some(transport) = side.end.before_login() {
             transport.start(&mut side.out).expect("a fresh transport starts");
             transport.identified(Ident::ours());
         }
@@ -201,6 +201,16 @@ impl Side {
 }
 
 impl End {
+    /// To start it.
+    fn before_login(&mut self) -> Option<&mut Transport> {
+        match self {
+            Self::Bare(transport) => Some(transport),
+            Self::Client(client) => Some(client.transport_mut()),
+            Self::Server(server) => Some(server.transport_mut()),
+            Self::Connected(_) | Self::Over => None,
+        }
+    }
+
     fn transport(&mut self) -> Option<&Transport> {
         match self {
             Self::Bare(transport) => Some(transport),
