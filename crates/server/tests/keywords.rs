@@ -140,10 +140,10 @@ fn each_session_leaves_a_line_of_its_transfer() {
     let site = Site::new();
     let path = site.path("transfers");
     let server = site.serve(&[&format!("TransferLog={}", path.display()), "RekeyLimit=1M"]);
-    let command = "head -c 3145728 >/dev/null; echo well";
+    let command = "head -c 8388608 >/dev/null; echo well";
     let mut ssh = server.ssh(&["Ciphers=aes128-ctr"], command);
     let mut ssh = ssh.stdin(Stdio::piped()).spawn().unwrap();
-    ssh.stdin.take().unwrap().write_all(&noise(1, 3 << 20)).unwrap();
+    ssh.stdin.take().unwrap().write_all(&noise(1, 8 << 20)).unwrap();
     assert_eq!(read_all(ssh.stdout.take().unwrap()), b"well\n");
     assert!(ssh.wait().unwrap().success());
     assert_eq!(server.run("exit 3").status.code(), Some(3));
@@ -152,7 +152,7 @@ fn each_session_leaves_a_line_of_its_transfer() {
     until("two lines", || lines().lines().count() == 2, lines);
     let text = lines();
     let find = |part: &str| text.lines().find(|line| line.contains(part)).unwrap();
-    let line = find("\"bytes_in\":3145728,");
+    let line = find("\"bytes_in\":8388608,");
     for part in [
         "\"address\":\"127.0.0.1\"",
         &format!("\"user\":\"{}\"", common::user()),
@@ -173,12 +173,12 @@ fn each_session_leaves_a_line_of_its_transfer() {
         rest.split(',').next().unwrap().parse().unwrap()
     };
     assert!(number("rekeys") >= 2, "{line}");
-    assert!(number("wire_in") > 3 << 20 && number("window_in") >= 2 << 20, "{line}");
+    assert!(number("wire_in") > 8 << 20 && number("window_in") >= 2 << 20, "{line}");
     assert!(number("peak_in") > 0 && number("mean_in") > 0, "{line}");
     assert!(find("\"bytes_in\":0,").contains("\"limited_by\":\"-\""));
     // The same in the log.
     server.wait_for_log("Transfer: address=127.0.0.1 ");
-    assert!(server.log().contains(" bytes_in=3145728 bytes_out=5 "), "{}", server.log());
+    assert!(server.log().contains(" bytes_in=8388608 bytes_out=5 "), "{}", server.log());
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "users' names are nobody else's business");
 }
