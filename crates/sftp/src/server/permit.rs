@@ -2,46 +2,6 @@
 
 use crate::codec::{Extended, OpenFlags, Request, name};
 
-/// An operation. Names and order are those of OpenSSH's server, then ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
-    Open,
-    Close,
-    Read,
-    Write,
-    Lstat,
-    Fstat,
-    Setstat,
-    Fsetstat,
-    Opendir,
-    Readdir,
-    Remove,
-    Mkdir,
-    Rmdir,
-    Realpath,
-    Stat,
-    Rename,
-    Readlink,
-    Symlink,
-    PosixRename,
-    Statvfs,
-    Fstatvfs,
-    Hardlink,
-    Fsync,
-    Lsetstat,
-    Limits,
-    ExpandPath,
-    CopyData,
-    HomeDirectory,
-    UsersGroupsById,
-    BlockHashes,
-    PutFiles,
-    GetFiles,
-    SparseMap,
-    GetXattrs,
-    SetXattrs,
-}
-
 struct Row {
     /// As after `-p` and `-P`.
     name: &'static str,
@@ -67,100 +27,78 @@ const fn extended(
     Row { name, writes, announced: Some((wire, version)), does }
 }
 
+/// From one list: the operations, all of them in order, and what is known of each.
+macro_rules! operations {
+    ($($operation:ident: $row:expr,)*) => {
+        /// An operation. Names and order are those of OpenSSH's server, then ours.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Operation {
+            $($operation,)*
+        }
+
+        impl Operation {
+            const ALL: [Self; [$(Self::$operation),*].len()] = [$(Self::$operation),*];
+
+            const fn row(self) -> Row {
+                use Operation::*;
+                match self {
+                    $($operation => $row,)*
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    Open: plain("open", false), // Its flags say more.
+    Close: plain("close", false),
+    Read: plain("read", false),
+    Write: plain("write", true),
+    Lstat: plain("lstat", false),
+    Fstat: plain("fstat", false),
+    Setstat: plain("setstat", true),
+    Fsetstat: plain("fsetstat", true),
+    Opendir: plain("opendir", false),
+    Readdir: plain("readdir", false),
+    Remove: plain("remove", true),
+    Mkdir: plain("mkdir", true),
+    Rmdir: plain("rmdir", true),
+    Realpath: plain("realpath", false),
+    Stat: plain("stat", false),
+    Rename: plain("rename", true),
+    Readlink: plain("readlink", false),
+    Symlink: plain("symlink", true),
+    PosixRename: extended("posix-rename", true, name::POSIX_RENAME, b"1", &[]),
+    Statvfs: extended("statvfs", false, name::STATVFS, b"2", &[]),
+    Fstatvfs: extended("fstatvfs", false, name::FSTATVFS, b"2", &[]),
+    Hardlink: extended("hardlink", true, name::HARDLINK, b"1", &[]),
+    Fsync: extended("fsync", true, name::FSYNC, b"1", &[]),
+    Lsetstat: extended("lsetstat", true, name::LSETSTAT, b"1", &[]),
+    Limits: extended("limits", false, name::LIMITS, b"1", &[]),
+    ExpandPath: extended("expand-path", false, name::EXPAND_PATH, b"1", &[]),
+    CopyData: extended("copy-data", true, name::COPY_DATA, b"1", &[Read, Write]),
+    HomeDirectory: extended("home-directory", false, name::HOME_DIRECTORY, b"1", &[]),
+    UsersGroupsById: extended("users-groups-by-id", false, name::USERS_GROUPS, b"1", &[]),
+    BlockHashes: extended("block-hashes", false, name::BLOCK_HASHES, b"1", &[Read]),
+    PutFiles: extended(
+        "put-files",
+        true,
+        name::PUT_FILES,
+        b"1",
+        &[Open, Write, Setstat, Fsetstat, PosixRename],
+    ),
+    GetFiles: extended("get-files", false, name::GET_FILES, b"1", &[Open, Read]),
+    SparseMap: extended("sparse-map", false, name::SPARSE_MAP, b"1", &[]),
+    GetXattrs: extended("get-xattrs", false, name::GET_XATTRS, b"1", &[]),
+    SetXattrs: extended("set-xattrs", true, name::SET_XATTRS, b"1", &[Setstat, Fsetstat]),
+}
+
 /// The names of all operations, as `-Q requests` lists them.
 pub fn requests() -> impl Iterator<Item = &'static str> {
     Operation::ALL.into_iter().map(Operation::name)
 }
 
 impl Operation {
-    const ALL: [Self; 35] = {
-        use Operation::*;
-        [
-            Open,
-            Close,
-            Read,
-            Write,
-            Lstat,
-            Fstat,
-            Setstat,
-            Fsetstat,
-            Opendir,
-            Readdir,
-            Remove,
-            Mkdir,
-            Rmdir,
-            Realpath,
-            Stat,
-            Rename,
-            Readlink,
-            Symlink,
-            PosixRename,
-            Statvfs,
-            Fstatvfs,
-            Hardlink,
-            Fsync,
-            Lsetstat,
-            Limits,
-            ExpandPath,
-            CopyData,
-            HomeDirectory,
-            UsersGroupsById,
-            BlockHashes,
-            PutFiles,
-            GetFiles,
-            SparseMap,
-            GetXattrs,
-            SetXattrs,
-        ]
-    };
-
-    const fn row(self) -> Row {
-        use Operation::*;
-        match self {
-            Open => plain("open", false), // Its flags say more.
-            Close => plain("close", false),
-            Read => plain("read", false),
-            Write => plain("write", true),
-            Lstat => plain("lstat", false),
-            Fstat => plain("fstat", false),
-            Setstat => plain("setstat", true),
-            Fsetstat => plain("fsetstat", true),
-            Opendir => plain("opendir", false),
-            Readdir => plain("readdir", false),
-            Remove => plain("remove", true),
-            Mkdir => plain("mkdir", true),
-            Rmdir => plain("rmdir", true),
-            Realpath => plain("realpath", false),
-            Stat => plain("stat", false),
-            Rename => plain("rename", true),
-            Readlink => plain("readlink", false),
-            Symlink => plain("symlink", true),
-            PosixRename => extended("posix-rename", true, name::POSIX_RENAME, b"1", &[]),
-            Statvfs => extended("statvfs", false, name::STATVFS, b"2", &[]),
-            Fstatvfs => extended("fstatvfs", false, name::FSTATVFS, b"2", &[]),
-            Hardlink => extended("hardlink", true, name::HARDLINK, b"1", &[]),
-            Fsync => extended("fsync", true, name::FSYNC, b"1", &[]),
-            Lsetstat => extended("lsetstat", true, name::LSETSTAT, b"1", &[]),
-            Limits => extended("limits", false, name::LIMITS, b"1", &[]),
-            ExpandPath => extended("expand-path", false, name::EXPAND_PATH, b"1", &[]),
-            CopyData => extended("copy-data", true, name::COPY_DATA, b"1", &[Read, Write]),
-            HomeDirectory => extended("home-directory", false, name::HOME_DIRECTORY, b"1", &[]),
-            UsersGroupsById => extended("users-groups-by-id", false, name::USERS_GROUPS, b"1", &[]),
-            BlockHashes => extended("block-hashes", false, name::BLOCK_HASHES, b"1", &[Read]),
-            PutFiles => extended(
-                "put-files",
-                true,
-                name::PUT_FILES,
-                b"1",
-                &[Open, Write, Setstat, Fsetstat, PosixRename],
-            ),
-            GetFiles => extended("get-files", false, name::GET_FILES, b"1", &[Open, Read]),
-            SparseMap => extended("sparse-map", false, name::SPARSE_MAP, b"1", &[]),
-            GetXattrs => extended("get-xattrs", false, name::GET_XATTRS, b"1", &[]),
-            SetXattrs => extended("set-xattrs", true, name::SET_XATTRS, b"1", &[Setstat, Fsetstat]),
-        }
-    }
-
     /// Of a name as after `-p`.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operation| operation.name() == name)
