@@ -7,8 +7,9 @@ use crate::report::Replies;
 use anyhow::{Context, Error, Result, anyhow};
 use engine::{Fd, Flow, Port, Program, Sink, Source, Stream};
 use login::Log;
-use proto::Event;
-use proto::channel::{LocalId, Request};
+use proto::auth::Authenticated;
+use proto::channel::{Ahead, Grant, LocalId, Request};
+use proto::{Event, Peer};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -47,15 +48,25 @@ pub(crate) struct Task {
     pub(crate) variables: Vec<Request>,
     /// Nothing is read from standard input.
     pub(crate) stdin_null: bool,
-    /// The peer knows `eow@openssh.com`.
-    pub(crate) hears_end_of_write: bool,
     /// Its data in clear text.
     pub(crate) clear: Option<Wish>,
+}
+
+impl Task {
+    /// What is requested on the channel, and whether a reply is wanted.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = (Request, bool)> {
+        let variables = self.variables.iter().map(|variable| (variable.clone(), false));
+        variables.chain([(self.request.clone(), true)])
+    }
 }
 
 /// What happens on the channel.
 pub(crate) struct Command<'a> {
     task: Task,
+    /// It was asked for together with the login.
+    asked: bool,
+    /// The peer knows `eow@openssh.com`.
+    hears_end_of_write: bool,
     log: &'a Log,
     streams: Option<Streams>,
     outcome: Outcome,
@@ -92,10 +103,18 @@ impl Streams {
 }
 
 impl<'a> Command<'a> {
-    pub(crate) fn new(task: Task, log: &'a Log, replies: Replies) -> Result<Self> {
+    pub(crate) fn new(
+        task: Task,
+        login: &Authenticated,
+        log: &'a Log,
+        replies: Replies,
+    ) -> Result<Self> {
         let streams = Streams::open(task.stdin_null).context("standard streams")?;
+        let peer = login.transport().peer();
         Ok(Self {
             task,
+            asked: login.has_asked_ahead(),
+            hears_end_of_write: peer.is_some_and(Peer::knows_end_of_write),
             log,
             streams: Some(streams),
             outcome: Outcome::Unknown,
@@ -105,14 +124,21 @@ impl<'a> Command<'a> {
         })
     }
 
-    /// Requests and the first data leave together: the peer's answer is not waited for.
-    fn start(&mut self, port: &mut Port<'_>, id: LocalId) -> Result<(), engine::Error> {
-        port.call(|connection, out| {
-            for variable in &self.task.variables {
-                connection.request(id, variable, false, out)?;
-            }
-            connection.request(id, &self.task.request, true, out)
-        })?;
+    /// Requests, if they have not left with the login, and the first data leave together: the
+    /// peer's answer is not waited for.
+    fn start(
+        &mut self,
+        port: &mut Port<'_>,
+        id: LocalId,
+        grant: Grant,
+    ) -> Result<(), engine::Error> {
+        if !(self.asked && grant.remote == Ahead::NUMBER) {
+            port.call(|connection, out| {
+                let mut requests = self.task.requests();
+                requests
+                    .try_for_each(|(request, reply)| connection.request(id, &request, reply, out))
+            })?;
+        }
         if let Some(wish) = self.task.clear {
             // What was said so far, command and environment, leaves encrypted.
             clear::ask(wish, port, self.log)?;
@@ -153,7 +179,7 @@ impl Job for Command<'_> {
 impl Program for Command<'_> {
     fn event(&mut self, port: &mut Port<'_>, event: Event) -> Result<Flow, engine::Error> {
         match event {
-            Event::Opened { id, .. } => self.start(port, id)?,
+            Event::Opened { id, grant } => self.start(port, id, grant)?,
             Event::OpenFailed { text, .. } => {
                 let text = login::escaped(&text);
                 self.outcome = Outcome::Failed(anyhow!("the server opens no session: {text}"));
@@ -201,7 +227,7 @@ impl Program for Command<'_> {
         let quiet = why.kind() == io::ErrorKind::BrokenPipe;
         let done = match stream {
             Stream::Stderr => Ok(Flow::On),
-            Stream::Data if quiet && self.task.hears_end_of_write => {
+            Stream::Data if quiet && self.hears_end_of_write => {
                 let said = port.call(|connection, out| {
                     connection.request(id, &Request::EndOfWrite, false, out)
                 });

@@ -53,7 +53,7 @@ impl Way {
 
 /// Connects, measures both ways for `seconds` each, and prints what there is to say.
 pub(crate) fn explain(conf: &Client, log: &Log, seconds: Duration) -> Result<()> {
-    let logged_in = login::log_in(conf, log)?;
+    let logged_in = login::log_in(conf, log, None)?;
     // Nothing is granted, and where something was asked for a line says so.
     clear::wish(conf, Purpose::Explain, log);
     let (told, happened) = channel();

@@ -10,9 +10,10 @@ use crate::print;
 use crate::report::{self, Answer, Replies};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use conf::{Client, Level, LogLevel, Supported};
-use login::{Log, LoggedIn, Started};
-use proto::Peer;
-use proto::channel::Request;
+use engine::session::MAX_DATA;
+use login::{AskAhead, Log, Started};
+use proto::channel::{Ahead, Request};
+use proto::window::Rule;
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -77,7 +78,15 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
             "a login shell needs a terminal at the other end, which is not supported yet; give a command"
         );
     }
-    let logged_in = login::log_in(conf, log)?;
+    let task = task(args, conf, log);
+    let wanted = |rule| wanted(args, &task, rule);
+    // A switch to clear text comes between opening a channel and its data.
+    let ahead: Option<AskAhead<'_>> = task.clear.is_none().then_some(&wanted);
+    let logged_in = login::log_in(conf, log, ahead)?;
+    let asked = logged_in.authenticated.has_asked_ahead();
+    if asked {
+        log.debug(1, format_args!("the channel was asked for together with the login"));
+    }
     tell_of_login(&logged_in.authenticated, conf, log);
     let metrics = Metrics::open(conf)?;
     let (replies, figures) = mpsc::channel();
@@ -85,30 +94,43 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
     let beside = Beside { conf, log, started, metrics, figures };
     match &args.forward {
         Some(to) => {
-            clear::wish(conf, Purpose::Forward, log);
             let forward = Forward::new(to, conf, log, replies)?;
             let begun = logged_in.start(conf, forward)?;
-            begun.session.open_direct_tcpip(begun.rule, &to.host, to.port)?;
+            if !asked {
+                begun.session.open_direct_tcpip(begun.rule, &to.host, to.port)?;
+            }
             beside.serve(begun)
         }
         None => {
-            let command = Command::new(task(args, conf, log, &logged_in), log, replies)?;
+            let command = Command::new(task, &logged_in.authenticated, log, replies)?;
             let begun = logged_in.start(conf, command)?;
-            begun.session.open_session(begun.rule)?;
+            if !asked {
+                begun.session.open_session(begun.rule)?;
+            }
             beside.serve(begun)
         }
     }
 }
 
-fn task(args: &Args, conf: &Client, log: &Log, logged_in: &LoggedIn) -> Task {
-    let peer = logged_in.authenticated.transport().peer();
-    let purpose = if args.command.is_some() { Purpose::Command } else { Purpose::Shell };
+fn task(args: &Args, conf: &Client, log: &Log) -> Task {
+    let purpose = match (&args.command, &args.forward) {
+        (_, Some(_)) => Purpose::Forward,
+        (Some(_), None) => Purpose::Command,
+        (None, None) => Purpose::Shell,
+    };
     Task {
         request: first_request(args),
         variables: variables(conf),
         stdin_null: conf.stdin_null,
-        hears_end_of_write: peer.is_some_and(Peer::knows_end_of_write),
         clear: clear::wish(conf, purpose, log),
+    }
+}
+
+/// The channel, as it is asked for together with the login.
+fn wanted(args: &Args, task: &Task, rule: Rule) -> Ahead {
+    match &args.forward {
+        Some(to) => Ahead::direct_tcpip(rule.initial(), MAX_DATA, &to.host, to.port),
+        None => Ahead::session(rule.initial(), MAX_DATA, task.requests().collect()),
     }
 }
 

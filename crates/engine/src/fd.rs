@@ -84,6 +84,14 @@ impl Fd {
         }
     }
 
+    /// Acknowledges what came over TCP now, instead of with the next packet of ours or after 40 ms:
+    /// a peer with Nagle's algorithm on holds its next message back until then.
+    pub(crate) fn acknowledge(&self) {
+        if self.kind == Kind::Socket {
+            let _ = rustix::net::sockopt::set_tcp_quickack(&self.fd, true);
+        }
+    }
+
     /// [`enlarge_pipe`], if this is one.
     pub fn enlarge_pipe(&self, bytes: usize) {
         if self.kind == Kind::Pipe {

@@ -133,6 +133,7 @@ impl Link {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if self.receiver.fill(left.map_or(Wait::Forever, Wait::For))? {
             self.heard = Instant::now();
+            self.fd().acknowledge();
             Ok(())
         } else {
             Err(Error::Timeout(self.heard.elapsed()))

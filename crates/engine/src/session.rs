@@ -29,7 +29,7 @@ use std::time::Instant;
 use wire::msg;
 
 /// Most data the peer may put into one message: larger than the 32 KiB most send costs nothing.
-pub(crate) const MAX_DATA: u32 = 128 * 1024;
+pub const MAX_DATA: u32 = 128 * 1024;
 
 /// When the key exchange that is running began, by our KEXINIT; it ends with the peer's NEWKEYS.
 /// Meanwhile packets are opened one by one.

@@ -70,7 +70,10 @@ impl Keyring {
 /// What is left to try.
 pub(crate) struct Keys {
     left: VecDeque<Box<dyn Signer + Send>>,
-    allowed: Vec<SigAlg>,
+    /// The first one was accepted before.
+    known: bool,
+    /// The one that was given last: see [`Credentials::is_sure`].
+    sure: bool,
 }
 
 impl Keys {
@@ -100,12 +103,14 @@ impl Keys {
             left.extend(others);
             left.extend(files);
         }
+        let allowed = conf.pubkey_algorithms.names();
+        left.retain(|key| key.public_key().sig_algs().iter().any(|a| allowed.contains(&a.name())));
         let accepted = left.iter().position(|key| ring.is_accepted(key.public_key()));
+        let known = accepted.is_some();
         if let Some(key) = accepted.and_then(|at| left.remove(at)) {
             left.push_front(key);
         }
-        let allowed = conf.pubkey_algorithms.names().iter();
-        Ok(Self { left, allowed: allowed.filter_map(|name| SigAlg::from_name(name)).collect() })
+        Ok(Self { left, known, sure: false })
     }
 }
 
@@ -114,12 +119,13 @@ impl Credentials for Keys {
         if left.is_some_and(|methods| !methods.contains("publickey")) {
             return None;
         }
-        loop {
-            let next = self.left.pop_front()?;
-            if next.public_key().sig_algs().iter().any(|alg| self.allowed.contains(alg)) {
-                return Some(next);
-            }
-        }
+        let next = self.left.pop_front()?;
+        self.sure = std::mem::take(&mut self.known) || self.left.is_empty();
+        Some(next)
+    }
+
+    fn is_sure(&self) -> bool {
+        self.sure
     }
 }
 

@@ -8,9 +8,9 @@
 //! session      from a login to the running pipeline, as the configuration has it
 //! (here)       the two machines of `proto` over a link, one message at a time
 //! ```
-//! Five round trips to a server that prefers what we do, six to others: identification, KEXINIT
+//! Three round trips to a server that prefers what we do, four to others: identification, KEXINIT
 //! and a guessed first key exchange packet leave together, and so do NEWKEYS, the service
-//! request and a signed authentication request.
+//! request, a signed authentication request and the first channel with its requests.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod address;
@@ -45,6 +45,8 @@ use crypt::{Cipher, Mac};
 use engine::Link;
 use keys::SigAlg;
 use proto::auth::{Authenticated, Step};
+use proto::channel::Ahead;
+use proto::window::Rule;
 use proto::{Event, Ident, KexConfig, Outbox, Role, Transport};
 use std::sync::Arc;
 use std::time::Instant;
@@ -71,15 +73,22 @@ enum Limited {
 
 /// Connects to the configured host and logs in. ConnectTimeout covers all until keys are
 /// exchanged, as with ssh(1).
-pub fn log_in(conf: &Client, log: &Log) -> Result<LoggedIn, Error> {
-    log_in_guessing(conf, log, &Keyring::new(), Limited::KeyExchange)
+///
+/// With `ahead` the first channel is asked for together with the login where that is worth it:
+/// [`Authenticated::has_asked_ahead`] tells.
+pub fn log_in(conf: &Client, log: &Log, ahead: Option<AskAhead<'_>>) -> Result<LoggedIn, Error> {
+    let ahead = ahead.filter(|_| conf.pipeline_requests);
+    log_in_guessing(conf, log, &Keyring::new(), (Limited::KeyExchange, ahead))
 }
+
+/// Makes the first channel of a connection with this window rule.
+pub type AskAhead<'a> = &'a dyn Fn(Rule) -> Ahead;
 
 /// Connects and logs in with what earlier logins to the same host left in `ring`. ConnectTimeout
 /// covers the whole login, but for what the user is asked meanwhile: nobody sits before such a
 /// program who would give up.
 pub fn log_in_again(conf: &Client, log: &Log, ring: &Keyring) -> Result<LoggedIn, Error> {
-    let logged_in = log_in_guessing(conf, log, ring, Limited::Login)?;
+    let logged_in = log_in_guessing(conf, log, ring, (Limited::Login, None))?;
     ring.accepted(logged_in.authenticated.login().key.clone());
     Ok(logged_in)
 }
@@ -88,14 +97,14 @@ fn log_in_guessing(
     conf: &Client,
     log: &Log,
     ring: &Keyring,
-    limited: Limited,
+    (limited, ahead): (Limited, Option<AskAhead<'_>>),
 ) -> Result<LoggedIn, Error> {
-    match attempt(conf, log, ring, (true, limited)) {
+    match attempt(conf, log, ring, (true, limited, ahead)) {
         Err(Failed::OverGuess(error)) => {
             // Some servers, paramiko and asyncssh among them, do not ignore a wrong guess as RFC
             // 4253 section 7 says, and give up.
             log.debug(1, format_args!("{error}; once more without a guessed packet"));
-            attempt(conf, log, ring, (false, limited))
+            attempt(conf, log, ring, (false, limited, ahead))
         }
         other => other,
     }
@@ -128,7 +137,7 @@ fn attempt(
     conf: &Client,
     log: &Log,
     ring: &Keyring,
-    (guess, limited): (bool, Limited),
+    (guess, limited, ahead): (bool, Limited, Option<AskAhead<'_>>),
 ) -> Result<LoggedIn, Failed> {
     let deadline = conf.connect_limit().map(|limit| Instant::now() + limit);
     let Connected { fd, mut proxy, port } = connect::connect(conf, log, deadline)?;
@@ -151,7 +160,7 @@ fn attempt(
         denied: Vec::new(),
         over_guess: false,
     };
-    let authenticated = login.run(transport, &conf.user, credentials).map_err(|error| {
+    let authenticated = login.run(transport, conf, credentials, ahead).map_err(|error| {
         login.tell_peer();
         let over_guess = login.over_guess && error.is_by_leaving();
         let via = proxy.as_mut().filter(|_| error.is_by_silence()).and_then(Proxy::failed_via);
@@ -206,16 +215,22 @@ impl Login<'_> {
     fn run(
         &mut self,
         transport: Transport,
-        user: &str,
+        conf: &Client,
         credentials: credentials::Keys,
+        ahead: Option<AskAhead<'_>>,
     ) -> Result<Authenticated, Error> {
-        let mut client = proto::auth::Client::new(transport, user, credentials);
+        let mut client = proto::auth::Client::new(transport, &conf.user, credentials);
         self.link.raw(&Ident::ours().to_wire());
         client.transport_mut().start(&mut self.outbox)?;
         self.link.carry_out(&mut self.outbox, self.deadline)?;
         let theirs = self.link.identification(Role::Server, self.deadline)?;
         self.log.debug(1, format_args!("remote software version {}", theirs.software()));
         client.transport_mut().identified(theirs);
+        let peer = client.transport_mut().peer().filter(|peer| peer.takes_requests_ahead());
+        let rule = peer.map(|peer| Rule::towards(Some(peer), buffers(conf).window));
+        if let (Some(ahead), Some(rule)) = (ahead, rule) {
+            client.ask_ahead(ahead(rule));
+        }
         loop {
             let (seq, message) = self.link.message(self.deadline)?;
             let asked = Instant::now();

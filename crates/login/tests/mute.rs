@@ -101,7 +101,7 @@ fn as_with_ssh_connect_timeout_is_over_once_keys_are_exchanged() {
             drop(over);
         });
         let began = Instant::now();
-        let error = login::log_in(conf, log).map(|_| ()).unwrap_err();
+        let error = login::log_in(conf, log, None).map(|_| ()).unwrap_err();
         assert!(!matches!(error, Error::Late { .. }), "{error}");
         assert!(began.elapsed() >= Duration::from_secs(LIMIT * 2), "{error}");
     });

@@ -86,6 +86,13 @@ impl Peer {
         self.is_longhaul() || self.is_openssh_from(0, 0)
     }
 
+    /// Whether it takes a channel's opening and requests before it has answered the login that
+    /// they follow, and numbers its channels from 0. Not known of OpenSSH's port to Windows.
+    pub fn takes_requests_ahead(&self) -> bool {
+        let known = self.is_longhaul() || self.is_openssh_from(0, 0);
+        known && !self.ident.software().starts_with("OpenSSH_for_Windows_")
+    }
+
     /// Most window to advertise. OpenSSH 8.9 and later cap the input of a channel they send from
     /// at 16 MiB, move memory when it is full, and collapse.
     pub fn max_window(&self) -> Option<u32> {
@@ -139,6 +146,19 @@ mod tests {
             ("SSH-2.0-Go", false),
         ] {
             assert_eq!(peer(line).knows_end_of_write(), knows, "{line}");
+        }
+    }
+
+    #[test]
+    fn requests_go_ahead_to_servers_that_are_known_to_take_them() {
+        for (line, takes) in [
+            ("SSH-2.0-OpenSSH_10.5", true),
+            ("SSH-2.0-longhaul_0.1.0", true),
+            ("SSH-2.0-OpenSSH_for_Windows_9.5", false),
+            ("SSH-2.0-dropbear_2022.83", false),
+            ("SSH-2.0-Go", false),
+        ] {
+            assert_eq!(peer(line).takes_requests_ahead(), takes, "{line}");
         }
     }
 

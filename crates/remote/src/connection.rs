@@ -6,6 +6,7 @@ use crate::stderr::Stderr;
 use crate::stream::{Came, DISCARD, Drain, Next, Stream, ZEROS, Zeros};
 use crate::{Error, child};
 use conf::Client;
+use engine::session::MAX_DATA;
 use engine::{Session, Sink, Source};
 use login::{Log, LoggedIn, Proxy, Started};
 use proto::Peer;
@@ -23,9 +24,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::msg::Disconnect;
-
-/// Most data the server may put into one message: larger than the 32 KiB most send costs nothing.
-const MAX_DATA: u32 = 128 * 1024;
 
 /// How long a server may take to hear that we leave.
 const GOODBYE: Duration = Duration::from_millis(500);

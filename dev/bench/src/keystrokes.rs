@@ -211,7 +211,7 @@ fn ours(options: &Options) -> Result<Findings> {
         idle: Arc::new(File::open("/dev/null")?),
         pipes: Some((keys_out, echo_in)),
     };
-    let logged_in = login::log_in(&conf, &log)?;
+    let logged_in = login::log_in(&conf, &log, None)?;
     let Started { session, rx, rule, proxy: _proxy } = logged_in.start(&conf, typist)?;
     for _ in 0..=options.bulk {
         session.open_session(rule)?;

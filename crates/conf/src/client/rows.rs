@@ -49,6 +49,8 @@ static ROWS: &[Row<Client>] = &[
         "Hosts to go through, in their order: `[user@]host[:port]` or `ssh://` URIs; tokens `%h %n %p %r %%`."),
     Row::new("ProxyCommand", |c| &mut c.proxy_command,
         "Command that reaches the server, on its standard input and output; tokens `%h %n %p %r %%`."),
+    Row::new("PipelineRequests", |c| &mut c.pipeline_requests,
+        "Send the command together with a login that is expected to succeed: two round trips less. OpenSSH and longhaul servers only."),
     Row::new("BatchMode", |c| &mut c.batch_mode,
         "Never ask for anything."),
     Row::new("LogLevel", |c| &mut c.log_level,

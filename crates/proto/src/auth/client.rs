@@ -5,10 +5,14 @@
 //! handle   SUCCESS: done.  PK_OK: sign.  FAILURE: the next credential
 //! ```
 //!
+//! The first channel may be asked for in the same flight as a signature that the server is expected
+//! to take: the last key, one that was accepted before, or one that it was asked about.
+//!
 //! There is no `none` request and no key query ahead of a signature, unless signing costs the
 //! user something (a passphrase): then the server is asked first whether it would take the key.
 
 use super::{Authenticated, Failed, Login, Step, USERAUTH, msg as m};
+use crate::channel::Ahead;
 use crate::draft::Draft;
 use crate::{Error, Event, Handled, Misbehaved, Outbox, Transport};
 use keys::{PublicKey, SigAlg};
@@ -33,6 +37,12 @@ pub trait Credentials {
     /// The next one, which was not given before. `left`: the methods that the server would go on
     /// with, once it has told.
     fn next(&mut self, left: Option<NameList<'_>>) -> Option<Box<dyn Signer + Send>>;
+
+    /// Whether the one that was given last stands for the whole login: no other is left, or it is
+    /// known that the server takes it.
+    fn is_sure(&self) -> bool {
+        false
+    }
 }
 
 /// What the transport knows by now.
@@ -66,14 +76,21 @@ impl<C: Credentials> Client<C> {
             Ok(None) => Ok(Step::Pending(self)),
             Ok(Some(login)) => {
                 self.transport.logged_in();
-                let transport = self.transport;
-                Ok(Step::Done(Authenticated { transport, login, permissions: () }))
+                let Self { transport, core, .. } = self;
+                let ahead = core.ahead.filter(|_| core.asked_ahead);
+                Ok(Step::Done(Authenticated { transport, login, permissions: (), ahead }))
             }
             Err(error) => {
                 self.transport.fail(&error, out);
                 Err(error)
             }
         }
+    }
+
+    /// Asks for the first channel together with the login, if that can be expected to succeed at
+    /// once; [`Authenticated::has_asked_ahead`] tells. To be called before the first exchange ends.
+    pub fn ask_ahead(&mut self, ahead: Ahead) {
+        self.core.ahead = Some(ahead);
     }
 
     /// The transport, for `start`, `identified` and to look at.
@@ -128,11 +145,17 @@ pub(super) struct Core<C> {
     begun: bool,
     accepted: bool,
     asked: Asked,
+    /// What is to be asked for together with the login.
+    pub(super) ahead: Option<Ahead>,
+    /// It left with the request that waits for its answer.
+    pub(super) asked_ahead: bool,
 }
 
 impl<C: Credentials> Core<C> {
     pub(super) fn new(user: String, credentials: C) -> Self {
-        Self { user, credentials, begun: false, accepted: false, asked: Asked::Nothing }
+        let (ahead, asked_ahead) = (None, false);
+        let asked = Asked::Nothing;
+        Self { user, credentials, begun: false, accepted: false, asked, ahead, asked_ahead }
     }
 
     /// Service request and first request in one flight (RFC 4253 section 10 lets us go on before
@@ -192,6 +215,10 @@ impl<C: Credentials> Core<C> {
     ) -> Result<(), Error> {
         let (left, partial) = m::read_failure(r)?;
         let asked = std::mem::replace(&mut self.asked, Asked::Nothing);
+        if std::mem::take(&mut self.asked_ahead) {
+            // The server has thrown it away, and a second key is not worth another guess.
+            self.ahead = None;
+        }
         let tried = asked.login(&self.user).ok_or_else(|| unasked(msg::USERAUTH_FAILURE))?;
         draft.event(Event::AuthRefused {
             user: tried.user,
@@ -247,7 +274,11 @@ impl<C: Credentials> Core<C> {
             return false;
         };
         if !signer.is_costly() {
-            return self.sign(signer, alg, facts, draft);
+            let signed = self.sign(signer, alg, facts, draft);
+            if signed && self.credentials.is_sure() {
+                self.go_ahead(draft);
+            }
+            return signed;
         }
         draft.send(m::key_query(&self.user, alg, signer.public_key().blob()));
         self.asked = Asked::Query(signer, alg);
@@ -275,6 +306,14 @@ impl<C: Credentials> Core<C> {
         }
     }
 
+    /// The server will take the signature that was just drafted.
+    fn go_ahead(&mut self, draft: &mut Draft) {
+        if let Some(ahead) = &self.ahead {
+            ahead.send(draft);
+            self.asked_ahead = true;
+        }
+    }
+
     /// PK_OK must name the key that was asked about (RFC 4252 section 7).
     fn would_take(
         &mut self,
@@ -287,7 +326,11 @@ impl<C: Credentials> Core<C> {
             Asked::Query(signer, alg)
                 if alg.name() == algorithm && signer.public_key().blob() == blob =>
             {
-                if self.sign(signer, alg, facts, draft) || self.offer_next(None, facts, draft) {
+                if self.sign(signer, alg, facts, draft) {
+                    self.go_ahead(draft);
+                    return Ok(());
+                }
+                if self.offer_next(None, facts, draft) {
                     return Ok(());
                 }
                 Err(Failed::Denied { methods: "publickey".to_owned() }.into())

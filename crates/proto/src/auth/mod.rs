@@ -19,6 +19,7 @@ pub use client::{Client, Credentials, Signer};
 pub use server::{Decision, Policy, Server};
 
 use crate::Transport;
+use crate::channel::Ahead;
 use std::fmt;
 use wire::msg::Disconnect;
 
@@ -82,7 +83,7 @@ impl fmt::Display for Login {
 /// ```compile_fail
 /// fn forge(transport: proto::Transport) -> proto::auth::Authenticated {
 ///     let login = proto::auth::Login { user: "root".into(), method: "none", key: None };
-///     proto::auth::Authenticated { transport, login, permissions: () }
+///     proto::auth::Authenticated { transport, login, permissions: (), ahead: None }
 /// }
 /// ```
 /// ```compile_fail
@@ -94,6 +95,8 @@ pub struct Authenticated<P = ()> {
     transport: Transport,
     login: Login,
     permissions: P,
+    /// Client: what left with the request that succeeded.
+    ahead: Option<Ahead>,
 }
 
 impl<P> Authenticated<P> {
@@ -110,14 +113,20 @@ impl<P> Authenticated<P> {
     /// What the policy said of the key whose signature completed the login (A4), apart from the
     /// proof itself.
     pub fn split(self) -> (Authenticated, P) {
-        let Self { transport, login, permissions } = self;
-        (Authenticated { transport, login, permissions: () }, permissions)
+        let Self { transport, login, permissions, ahead } = self;
+        (Authenticated { transport, login, permissions: (), ahead }, permissions)
     }
 }
 
 impl Authenticated {
-    pub(crate) fn into_transport(self) -> Transport {
-        self.transport
+    /// Client: whether the first channel was asked for together with the login
+    /// ([`Client::ask_ahead`]).
+    pub fn has_asked_ahead(&self) -> bool {
+        self.ahead.is_some()
+    }
+
+    pub(crate) fn into_parts(self) -> (Transport, Option<Ahead>) {
+        (self.transport, self.ahead)
     }
 }
 

@@ -84,7 +84,7 @@ impl<P: Policy> Server<P> {
             Ok(Some((login, permissions))) => {
                 self.transport.logged_in();
                 let transport = self.transport;
-                Ok(Step::Done(Authenticated { transport, login, permissions }))
+                Ok(Step::Done(Authenticated { transport, login, permissions, ahead: None }))
             }
             Err(error) => {
                 self.transport.fail(&error, out);

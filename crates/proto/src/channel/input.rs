@@ -82,6 +82,10 @@ impl Channels {
         if sent.max_packet == 0 {
             return Err(misbehaved("peer opened a channel with a maximum packet of 0 bytes"));
         }
+        if channel.remote != sent.sender {
+            // What was requested ahead went to another number: see `ahead`.
+            channel.awaited = 0;
+        }
         channel.stage = Stage::Open;
         channel.remote = sent.sender;
         let grant = Grant { remote: sent.sender, max_packet: sent.max_packet, window: sent.window };

@@ -8,12 +8,14 @@
 //! clear     what does not go with data in clear text (N3)
 //! input     what the peer sends                      -> events, automatic replies
 //! output    what our caller wants                    -> messages
+//! ahead     a channel that is asked for together with the login
 //! ```
 //!
 //! A channel enters the table when either side asks for it and leaves it when it is refused or
 //! when both have sent CLOSE. Local numbers are not used again, so a late call for a channel that
 //! is gone does nothing.
 
+mod ahead;
 #[cfg(feature = "none")]
 mod clear;
 mod global;
@@ -25,6 +27,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+pub use ahead::Ahead;
 #[cfg(feature = "none")]
 pub use clear::NONE_SWITCH;
 pub use half::{Half, Step};

@@ -2,7 +2,7 @@
 //! own CLOSE, does nothing: the peer may have been faster.
 
 use super::msg::{self as m, OpenReason};
-use super::{Channel, Channels, LocalId, Owed, Purpose, Request, Stage, Step};
+use super::{Ahead, Channel, Channels, LocalId, Owed, Purpose, Request, Stage, Step};
 use crate::draft::Draft;
 use wire::msg;
 
@@ -19,7 +19,7 @@ impl Channels {
         if !self.may_open(purpose.kind()) {
             return Err("clear text was agreed on: it goes with one session and nothing else (N3)");
         }
-        let id = self.enter(Channel::new(Stage::Opening, 0, window));
+        let id = self.enter(Channel::new(Stage::Opening, Ahead::NUMBER, window));
         let id = id.ok_or("too many channels on one connection")?;
         draft.send(purpose.open(id.0, window, max_packet));
         Ok(id)

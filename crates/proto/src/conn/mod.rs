@@ -32,9 +32,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Takes over after login.
+    /// Takes over after login. What was asked for together with it is channel 0.
     pub fn new(login: Authenticated, limits: Limits) -> Self {
-        Self::over(login.into_transport(), limits)
+        let (transport, ahead) = login.into_parts();
+        let mut connection = Self::over(transport, limits);
+        ahead.iter().for_each(|ahead| connection.channels.asked_ahead(ahead));
+        connection
     }
 
     fn over(transport: Transport, limits: Limits) -> Self {

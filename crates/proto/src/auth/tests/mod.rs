@@ -1,5 +1,6 @@
 //! Both auth machines back to back, without a transport between them.
 
+mod ahead;
 mod client;
 mod invariants;
 

@@ -1,5 +1,6 @@
 //! Two channel tables back to back, without a transport between them.
 
+mod ahead;
 mod invariants;
 mod random;
 mod table;
