@@ -14,7 +14,7 @@ use super::xattrs;
 use crate::codec::{
     Attrs, FileContent, FileStatus, GetFile, MAX_PACKET, PutFile, PutFlags, Reply, Status,
 };
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -210,12 +210,24 @@ impl Shared {
         if !is_sent {
             return Ok(Content::TooLarge);
         }
-        // One byte more than it should have: a file that grows meanwhile is not whole.
-        let mut content = vec![0; size + 1];
-        let read = read_all(&fd, &mut content)?;
-        content.truncate(read);
-        Ok(if read <= size { Content::Whole(content) } else { Content::NoRoom })
+        match unchanged(&fd, &stat, size)? {
+            Some(content) => Ok(Content::Whole(content)),
+            None => Err(Fault::new(Status::Failure, "The file changed while it was read")),
+        }
     }
+}
+
+/// The content of a file of `size` bytes, unless it changed since `before` was taken (F9). A file
+/// rewritten in place keeps its size, so what counts is what the file system says afterwards.
+fn unchanged(fd: &OwnedFd, before: &Stat, size: usize) -> Result<Option<Vec<u8>>, Errno> {
+    // One byte more than it should have: a file that grows meanwhile is not whole.
+    let mut content = vec![0; size + 1];
+    let read = read_all(fd, &mut content)?;
+    content.truncate(read);
+    let times =
+        |stat: &Stat| (stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
+    let same = read == size && times(&rustix::fs::fstat(fd)?) == times(before);
+    Ok(same.then_some(content))
 }
 
 fn sync(flags: PutFlags, directories: &mut Vec<Directory>, outcomes: &mut [Result<(), Fault>]) {
@@ -289,6 +301,24 @@ mod tests {
         };
         assert_ne!(front(b'a'), front(b'b'));
         assert_eq!(front(b'a'), front(b'a'));
+    }
+
+    #[test]
+    fn f9_a_file_rewritten_in_place_while_it_is_read_is_not_whole() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "old content").unwrap();
+        let fd = OwnedFd::from(std::fs::File::open(file.path()).unwrap());
+        let before = rustix::fs::fstat(&fd).unwrap();
+        assert_eq!(unchanged(&fd, &before, 11).unwrap().as_deref(), Some(&b"old content"[..]));
+        rustix::fs::seek(&fd, rustix::fs::SeekFrom::Start(0)).unwrap();
+        std::fs::write(file.path(), "new content").unwrap();
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
+        std::fs::File::options()
+            .write(true)
+            .open(file.path())
+            .and_then(|file| file.set_modified(later))
+            .unwrap();
+        assert_eq!(unchanged(&fd, &before, 11).unwrap(), None);
     }
 
     #[test]
