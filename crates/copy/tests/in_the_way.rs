@@ -69,6 +69,59 @@ fn r6_a_listed_directory_that_cannot_be_is_an_error() {
     }
 }
 
+#[test]
+fn r1_two_sources_of_one_name_are_refused_before_anything_is_copied() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        fs::create_dir_all(lab.path("target")).unwrap();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        plant(&lab, &["a/x", "b/x", "c"]);
+        let sources = ["a/x", "c", "b/x"].map(|name| here(&lab.path("source").join(name))).to_vec();
+        let report = lab.copy(&Options { sources, ..options(here(Path::new("")), target.clone()) });
+        assert_eq!((report.exit_code(), report.failures.len()), (1, 1), "{name}: {report:?}");
+        let why = &report.failures[0].why;
+        assert!(why.contains("/a/x and ") && why.ends_with("/b/x"), "{name}: {why}");
+        assert_eq!(fs::read_dir(lab.path("target")).unwrap().count(), 0, "{name}");
+        // Once more the same is no other.
+        let sources = ["a/x", "a/x"].map(|name| here(&lab.path("source").join(name))).to_vec();
+        let report = lab.good(&Options { sources, ..options(here(Path::new("")), target) });
+        assert_eq!(report.copied, 1, "{name}: {report:?}");
+    }
+}
+
+#[test]
+fn r1_files_that_overlap_are_copied_once_and_told_of() {
+    for sources in [["a/.", "b/."], ["a/d", "b/d"], ["a/.", "b/d"]] {
+        let lab = Lab::new();
+        fs::create_dir_all(lab.path("target")).unwrap();
+        plant(&lab, &["a/d/x", "a/d/y", "b/d/x", "b/d/z"]);
+        let sources =
+            sources.map(|name| here(&lab.directory.path().join("source").join(name))).to_vec();
+        let target = there(&stock(), &lab.path("target"));
+        let report = lab.copy(&Options { sources, ..options(here(Path::new("")), target) });
+        assert_eq!((report.exit_code(), report.failures.len()), (1, 1), "{report:?}");
+        let failure = &report.failures[0];
+        assert!(matches!(&failure.what, What::Path(path) if path.ends_with(b"/x")), "{failure:?}");
+        assert!(failure.why.contains("/source/a/"), "{failure:?}");
+        let found = tree(&lab.path("target")).into_keys().collect::<Vec<_>>();
+        let expected = ["", "d", "d/x", "d/y", "d/z"].map(PathBuf::from);
+        assert_eq!(found, expected);
+        assert_eq!(fs::read_to_string(lab.path("target/d/x")).unwrap(), "a/d/x");
+    }
+}
+
+#[test]
+fn r1_names_that_a_list_has_twice_are_copied_once() {
+    let lab = Lab::new();
+    plant(&lab, &["d/f", "d/g", "e"]);
+    fs::write(lab.path("list"), "d\nd/f\ne\ne\nd\n").unwrap();
+    let list = Some(List { file: Some(lab.path("list")), nul: false });
+    let target = there(&stock(), &lab.path("target"));
+    let report = lab.good(&Options { list, ..options(here(&lab.path("source")), target) });
+    assert_eq!(report.copied, 3, "{report:?}");
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+}
+
 /// The source of links below: three names of one file, and another.
 fn link_three(lab: &Lab) {
     plant(lab, &["one", "other"]);

@@ -14,6 +14,7 @@ use super::walk::Root;
 use crate::options::{Amount, Host, Options, Place, Remote, Way};
 use crate::report::{Failure, What};
 use login::Log;
+use std::collections::HashMap;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
@@ -243,16 +244,38 @@ impl Leg {
             End::There(_, at) | End::Below(at) => *at = root,
             _ => {}
         }
-        for (from, meta) in roots {
+        let called = |(from, meta): (Vec<u8>, Meta)| {
             let to = match (&name, &options.list, inside) {
                 (_, Some(_), true) => Vec::new(),
                 (Some(name), ..) => name.clone(),
                 (None, ..) => names::last(&from).unwrap_or_default().to_vec(),
             };
-            self.roots.push(Root { from, to, meta });
-        }
+            Root { from, to, meta }
+        };
+        self.roots = distinct(roots.into_iter().map(called))?;
         Ok(())
     }
+}
+
+/// Sources without those that are named twice. Two that would get the same name are refused, as
+/// they would share a part file (R1). Directories may: what is in them goes together, and the scan
+/// tells which files collide.
+fn distinct(roots: impl Iterator<Item = Root>) -> Result<Vec<Root>, Failed> {
+    let mut distinct: Vec<Root> = Vec::new();
+    let mut first: HashMap<Vec<u8>, usize> = HashMap::new();
+    for root in roots {
+        let at = *first.entry(root.to.clone()).or_insert(distinct.len());
+        match distinct.get(at) {
+            Some(other) if other.from == root.from => continue,
+            Some(other) if [other.meta.kind, root.meta.kind] != [Kind::Directory; 2] => {
+                let [one, two] = [&other.from, &root.from].map(|from| crate::shown(from));
+                let why = format!("it would be the target of two sources: {one} and {two}");
+                return Err(Failed { what: What::Path(root.to), why });
+            }
+            _ => distinct.push(root),
+        }
+    }
+    Ok(distinct)
 }
 
 fn end(hosts: &mut Hosts<'_>, host: Option<&Arc<Host>>, here: End) -> Result<End, Failed> {

@@ -18,7 +18,8 @@ use super::side::{Answered, Ask, Fault, Open, Told};
 use super::xattrs;
 use crate::observe::{Act, Event};
 use sftp::codec::Xattrs;
-use std::collections::HashMap;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
+use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 
 /// Directories inside each other: an endless tree ends somewhere.
@@ -27,6 +28,9 @@ const DEEPEST: usize = 256;
 const REPORT: u64 = 256;
 /// What has the name of a directory, and is none.
 const IN_THE_WAY: &str = "is in the way: not a directory";
+
+/// Stands for a path, in a quarter of the memory: no two paths have the same.
+type Fingerprint = [u8; 16];
 
 /// A source that was looked at, and what it is to be called.
 pub(super) struct Root {
@@ -101,6 +105,10 @@ pub(super) struct Walk<'c, 'a> {
     waiting: Vec<Directory>,
     /// First names of files that have several.
     nodes: HashMap<(u64, u64), Vec<u8>>,
+    /// Sources so far, the one that is scanned last.
+    sources: Vec<Vec<u8>>,
+    /// Targets of files, and how many sources there were by then; only where a target may come twice.
+    taken: Option<HashMap<Fingerprint, usize>>,
     found: (u64, u64),
 }
 
@@ -112,13 +120,18 @@ impl<'c, 'a> Walk<'c, 'a> {
             steps: HashMap::new(),
             waiting: Vec::new(),
             nodes: HashMap::new(),
+            sources: Vec::new(),
+            taken: None,
             found: (0, 0),
         }
     }
 
     /// All of it, then the queue knows that no more will come. Its channel is for what comes last.
     pub(super) fn run(mut self, roots: Vec<Root>) -> Control<'c> {
+        let repeats = self.copying.options.list.is_some() || overlap(&roots);
+        self.taken = repeats.then(HashMap::new);
         for root in roots {
+            self.sources.push(root.from.clone());
             self.root(root);
             self.go();
         }
@@ -377,10 +390,13 @@ impl<'c, 'a> Walk<'c, 'a> {
     }
 
     fn file(&mut self, at: Found, meta: Meta) {
-        let Found { from, to, fresh, .. } = at;
         if meta.kind == Kind::Special {
-            return self.fault(&from, "not a regular file");
+            return self.fault(&at.from, "not a regular file");
         }
+        if self.is_taken(&at) {
+            return;
+        }
+        let Found { from, to, fresh, .. } = at;
         let linkable = self.copying.options.preserve && self.control.ends.target.has().hardlink;
         if let (Kind::File, Some(node)) = (meta.kind, meta.linked.filter(|_| linkable)) {
             if let Some(first) = self.nodes.get(&node) {
@@ -395,6 +411,25 @@ impl<'c, 'a> Walk<'c, 'a> {
             self.tell_found();
         }
         self.copying.queue.push(Entry::new(Root { from, to, meta }, fresh));
+    }
+
+    /// Whether a file's target was found before. From the same source it is the same file; from
+    /// another one it is an error, as both would have one part file (R1).
+    fn is_taken(&mut self, at: &Found) -> bool {
+        let Some(taken) = &mut self.taken else { return false };
+        let by = match taken.entry(fingerprint(&at.to)) {
+            Vacant(free) => {
+                free.insert(self.sources.len());
+                return false;
+            }
+            Occupied(by) => *by.get(),
+        };
+        if by != self.sources.len() {
+            let other = by.checked_sub(1).and_then(|at| self.sources.get(at));
+            let other = crate::shown(other.map_or(&[], Vec::as_slice));
+            self.fault(&at.from, &format!("{other} has a file with the same target"));
+        }
+        true
     }
 
     fn tell_found(&mut self) {
@@ -538,6 +573,19 @@ impl<'c, 'a> Walk<'c, 'a> {
         let _ = self.control.call(At::Source, Ask::Close(open));
         told
     }
+}
+
+/// Whether files of two sources may have the same target: they are called alike, or what is in one
+/// goes beside the others.
+fn overlap(roots: &[Root]) -> bool {
+    let mut names = HashSet::new();
+    roots.len() > 1 && roots.iter().any(|root| root.to.is_empty() || !names.insert(&root.to))
+}
+
+fn fingerprint(path: &[u8]) -> Fingerprint {
+    let mut short = Fingerprint::default();
+    blake3::Hasher::new().update(path).finalize_xof().fill(&mut short);
+    short
 }
 
 /// Why a directory is not there.
