@@ -1,8 +1,9 @@
 //! Chart: the table on the screen, one block per case, bars below it.
 
-use crate::cases::{Against, Bar, Case, LINK, Measure, PIPE, Work};
-use crate::run::{Sample, Series};
+use crate::cases::{Bar, Case, LINK, Measure, PIPE, Work};
+use crate::run::Sample;
 use crate::stats::{Spread, spread};
+use crate::suite::Series;
 
 /// `lhbench cases`.
 pub(crate) fn list() {
@@ -14,17 +15,31 @@ pub(crate) fn list() {
     }
 }
 
-/// Prints the results of one case; returns how many bars were missed.
+/// Prints the results of one case; returns how many bars were missed or not measured, and how many
+/// contenders failed. A bar for somebody who was not asked (`--only`) is left out.
 pub(crate) fn print(case: &Case, series: &[Series]) -> usize {
     println!("\n{} ({})", case.name, case.cipher);
     println!("{}", heading(case));
     for one in series {
-        println!("{}", line(case, one));
+        match &one.absent {
+            Some(why) => println!("  {:12}    - left out: {why}", one.contender),
+            None => println!("{}", line(case, one)),
+        }
         for why in &one.refused {
             println!("    a run was refused, the emulator did not keep up: {why}");
         }
+        one.failed.iter().for_each(|why| println!("    it failed: {why}"));
     }
-    case.bars.iter().filter(|bar| !judge(bar, series)).count()
+    let asked = |name| series.iter().any(|one| one.contender == name);
+    let bars = case.bars.iter().filter(|bar| bar.contenders().all(asked));
+    let failed = series.iter().filter(|one| one.failed.is_some()).count();
+    failed + bars.filter(|bar| !judge(bar, series)).count()
+}
+
+/// Says that a case was not run, and why; returns how many bars that leaves unmeasured.
+pub(crate) fn skipped(case: &Case, why: &str) -> usize {
+    println!("\nSKIPPED {}: {why}", case.name);
+    case.bars.len()
 }
 
 fn heading(case: &Case) -> String {
@@ -62,17 +77,16 @@ fn line(case: &Case, series: &Series) -> String {
         work if work.is_slow() || work.is_typing() => 1.0,
         _ => s.bytes as f64 / 1e9,
     };
-    let client = median(of(&|s| s.client.cpu() / per(s)));
-    let server = median(of(&|s| s.server.cpu() / per(s)));
+    let client = median(of(&|s| s.client.cpu() / per(s)), 2);
+    let server = median(of(&|s| s.server.cpu() / per(s)), 2);
     let mib = |kib: i64| kib as f64 / 1024.0;
     let (here, there) = (of(&|s| mib(s.client.peak_kib)), of(&|s| mib(s.server.peak_kib)));
     format!(
-        "  {:12} {:>4} {main:>22}   {client:>9.2} {:>8.2}          {:>6.1} {:>7.1}",
+        "  {:12} {:>4} {main:>22}   {client:>9} {server:>8}          {:>6} {:>7}",
         series.contender,
         series.samples.len(),
-        server,
-        median(here),
-        median(there),
+        median(here, 1),
+        median(there, 1),
     )
 }
 
@@ -82,28 +96,12 @@ fn show(spread: Option<Spread>, digits: usize) -> String {
     })
 }
 
-fn median(spread: Option<Spread>) -> f64 {
-    spread.map_or(f64::NAN, |spread| spread.median)
+fn median(spread: Option<Spread>, digits: usize) -> String {
+    spread.map_or("-".into(), |Spread { median, .. }| format!("{median:.digits$}"))
 }
 
-/// Prints one bar's verdict; false when it was missed. What did not run is not missed.
+/// Prints one bar's verdict; false when it was missed or not measured.
 fn judge(bar: &Bar, series: &[Series]) -> bool {
-    let Some((figure, name)) = figure(bar, series) else { return true };
-    let holds = |limit: f64| match bar.measure.more_is_better() {
-        true => figure >= limit,
-        false => figure <= limit,
-    };
-    let verdict = match (holds(bar.goal), holds(bar.bar)) {
-        (true, _) => "goal reached",
-        (false, true) => "pass",
-        (false, false) => "MISS",
-    };
-    println!("  {name:40} {figure:>7.2}   bar {}  goal {}   {verdict}", bar.bar, bar.goal);
-    holds(bar.bar)
-}
-
-fn figure(bar: &Bar, series: &[Series]) -> Option<(f64, String)> {
-    let own = measure(bar.measure, bar.of, series)?;
     let what = match bar.measure {
         Measure::Rate => "throughput",
         Measure::Cpu => "CPU per byte",
@@ -111,13 +109,8 @@ fn figure(bar: &Bar, series: &[Series]) -> Option<(f64, String)> {
         Measure::Memory => "memory over idle",
         Measure::Share => "slower / faster channel",
     };
-    match bar.against {
-        Against::Absolute => Some((own, format!("{} {what}", bar.of))),
-        Against::Contender(other) => {
-            let ratio = own / measure(bar.measure, other, series)?;
-            Some((ratio, format!("{}/{other} {what}", bar.of)))
-        }
-    }
+    let figure = |name: &str| measure(bar.measure, name, series);
+    bar.judge(what, bar.measure.more_is_better(), &figure)
 }
 
 fn measure(measure: Measure, contender: &str, series: &[Series]) -> Option<f64> {

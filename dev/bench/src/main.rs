@@ -4,6 +4,7 @@
 //! a run is a child of a [`measured`] process, so its CPU time and peak memory come from the
 //! kernel's accounting and not from sampling. docs/perf.md says what the cases mean.
 
+mod bars;
 mod cases;
 mod chart;
 mod command;
@@ -19,6 +20,7 @@ mod run;
 mod size;
 mod stats;
 mod stream;
+mod suite;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -110,8 +112,8 @@ fn main() -> ExitCode {
 
 fn carry_out(task: Task) -> Result<()> {
     match task {
-        Task::Pipe(options) => run::suite(&options, cases::PIPE),
-        Task::Link(options) => run::suite(&options, cases::LINK),
+        Task::Pipe(options) => suite::run(&options, cases::PIPE),
+        Task::Link(options) => suite::run(&options, cases::LINK),
         Task::Copy(options) => copy::main(&options),
         Task::Figures(options) => figures::main(&options),
         Task::Meter(options) => figures::meter::main(&options),

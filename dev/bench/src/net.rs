@@ -70,6 +70,16 @@ impl Net {
     }
 }
 
+/// Why there can be no emulated links here, if so: without root, most often.
+pub(crate) fn lacking() -> Option<String> {
+    match Link::up(Spec::default()) {
+        Ok(_) => None,
+        Err(why @ (linkemu::Error::NotPermitted | linkemu::Error::NoTun)) => Some(why.to_string()),
+        // Whatever else it is may not be there the next time.
+        Err(_) => None,
+    }
+}
+
 /// What autotuning may give the receive buffers of the server's place.
 fn cap_receive_buffers(link: &Link, kib: u32) -> Result<()> {
     let line = format!("4096 131072 {}", u64::from(kib) << 10);

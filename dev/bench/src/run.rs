@@ -1,4 +1,4 @@
-//! Run: the contenders of a case take turns; each turn is one server and one client.
+//! Run: one turn of a case is one server and one client, both measured, on a path of their own.
 
 use crate::cases::{Case, Entrant, Tool, Work};
 use crate::command::{self, End, Order};
@@ -6,10 +6,10 @@ use crate::keystrokes::Findings;
 use crate::lab::Lab;
 use crate::measured::Report;
 use crate::net::{Net, Place};
-use crate::{Options, chart, quiet, stream};
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use crate::{Options, stream};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -38,87 +38,14 @@ pub(crate) struct Sample {
     pub(crate) share: Option<f64>,
 }
 
-/// All turns of one contender in one case.
-#[derive(Debug, Serialize)]
-pub(crate) struct Series {
-    pub(crate) case: &'static str,
-    pub(crate) contender: &'static str,
-    pub(crate) samples: Vec<Sample>,
-    /// Turns whose figures were thrown away, because the link emulator did not keep up.
-    pub(crate) refused: Vec<String>,
-}
-
-/// Runs the chosen cases, prints a table for each, writes the JSON.
-pub(crate) fn suite(options: &Options, cases: &'static [Case]) -> Result<()> {
-    for warning in quiet::warnings() {
-        eprintln!("lhbench: warning: {warning}");
-    }
-    let wanted = |case: &&Case| chosen(&options.cases, case.name);
-    ensure!(cases.iter().any(|case| wanted(&case)), "no such case: see lhbench cases");
-    let mut lab = Lab::new(&options.data, options.lhssh.as_deref(), options.lhsshd.as_deref())?;
-    let (mut all, mut out) = (Vec::new(), HashSet::new());
-    let mut missed = 0;
-    for case in cases.iter().filter(wanted) {
-        let series = turns(&mut lab, options, case, &mut out).with_context(|| case.name)?;
-        missed += chart::print(case, &series);
-        all.extend(series);
-    }
-    if let Some(path) = &options.json {
-        fs::write(path, serde_json::to_vec_pretty(&all)?)?;
-    }
-    ensure!(!options.strict || missed == 0, "{missed} bar(s) missed");
-    Ok(())
-}
-
-fn chosen(filters: &[String], name: &str) -> bool {
-    filters.is_empty() || filters.iter().any(|part| name.contains(part.as_str()))
-}
-
-/// The turns of one case. Who cannot take part is remembered in `out` and asked no more.
-fn turns(
-    lab: &mut Lab,
-    options: &Options,
-    case: &Case,
-    out: &mut HashSet<&'static str>,
-) -> Result<Vec<Series>> {
-    let bench = Bench::new(lab, options, case)?;
-    let mut all = Vec::new();
-    for entrant in case.entrants.iter().filter(|e| chosen(&options.contenders, e.name)) {
-        match bench.ready(entrant, out) {
-            Some(login) => all.push((entrant, login, Series::new(case, entrant))),
-            None => drop(out.insert(entrant.name)),
-        }
-    }
-    for _ in 0..options.runs.unwrap_or(if case.path.is_some() { 3 } else { 5 }) {
-        for (entrant, login, series) in &mut all {
-            let turn = bench.turn(entrant, *login).with_context(|| entrant.name)?;
-            series.take(turn);
-        }
-    }
-    Ok(all.into_iter().map(|(_, _, series)| series).collect())
-}
-
-impl Series {
-    fn new(case: &Case, entrant: &Entrant) -> Self {
-        Self { case: case.name, contender: entrant.name, samples: Vec::new(), refused: Vec::new() }
-    }
-
-    fn take(&mut self, turn: Turn) {
-        match turn.refused {
-            None => self.samples.push(turn.sample),
-            Some(why) => self.refused.push(why),
-        }
-    }
-}
-
 /// A sample, and why it may not be used, if so.
-struct Turn {
-    sample: Sample,
-    refused: Option<String>,
+pub(crate) struct Turn {
+    pub(crate) sample: Sample,
+    pub(crate) refused: Option<String>,
 }
 
 /// What the turns of one case share.
-struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     lab: &'a Lab,
     case: &'a Case,
     cipher: &'a str,
@@ -131,7 +58,7 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(lab: &'a mut Lab, options: &'a Options, case: &'a Case) -> Result<Self> {
+    pub(crate) fn new(lab: &'a mut Lab, options: &'a Options, case: &'a Case) -> Result<Self> {
         let plain = case.work == Work::Login || case.entrants.iter().any(|entrant| entrant.plain);
         let plain = if plain { lab.login_user()? } else { lab.user.clone() };
         let user = if case.work == Work::Login { plain.clone() } else { lab.user.clone() };
@@ -145,30 +72,21 @@ impl<'a> Bench<'a> {
         Ok(Self { lab, case, cipher, user, plain, size, sources })
     }
 
-    /// The seconds of a login, if the contender is installed and can log in; says why when not.
-    fn ready(&self, entrant: &Entrant, out: &HashSet<&'static str>) -> Option<f64> {
-        if out.contains(entrant.name) {
-            return None;
-        }
-        let knocked = match command::missing(self.lab, entrant) {
-            Some(what) => Err(anyhow!("{what} is not there")),
-            None => self.knock(entrant),
-        };
-        let say = |why: &anyhow::Error| {
-            eprintln!("lhbench: {} is left out: {why:#}", entrant.name);
-        };
-        knocked.inspect_err(say).ok()
+    /// What this contender lacks.
+    pub(crate) fn missing(&self, entrant: &Entrant) -> Option<String> {
+        command::missing(self.lab, entrant)
     }
 
-    /// One login by an SSH contender, which also warms its caches.
-    fn knock(&self, entrant: &Entrant) -> Result<f64> {
+    /// The seconds of a login by an SSH contender, which also warms its caches.
+    pub(crate) fn knock(&self, entrant: &Entrant) -> Result<f64> {
         match entrant.tool {
             Tool::Ssh { .. } => Ok(self.once(entrant, Work::Login, None)?.sample.seconds),
             Tool::Netcat | Tool::Iperf => Ok(0.0),
         }
     }
 
-    fn turn(&self, entrant: &Entrant, login: f64) -> Result<Turn> {
+    /// One turn, of which `login` seconds were the login.
+    pub(crate) fn turn(&self, entrant: &Entrant, login: f64) -> Result<Turn> {
         if self.case.work.is_slow() {
             return self.slow(entrant);
         }

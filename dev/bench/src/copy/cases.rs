@@ -1,8 +1,9 @@
 //! The cases of `lhbench copy`: what is copied which way over which path, who contends, and which
 //! bars the result is held against.
 
-use crate::cases::{Against, Path, bar};
-use Against::{Absolute, Contender};
+use crate::bars::Against::{Absolute, Contender};
+use crate::bars::bar;
+use crate::cases::Path;
 use Load::{File, Tree};
 use Measure::{FirstByte, Link, Memory, Rate};
 use Program::{Lhscp, Rsync, Scp, Sftp, Tar};
@@ -91,7 +92,7 @@ impl Measure {
 }
 
 /// What a contender must reach, and what it should.
-pub(crate) type Bar = crate::cases::Bar<Measure>;
+pub(crate) type Bar = crate::bars::Bar<Measure>;
 
 const fn small(of: &'static str) -> Bar {
     bar(of, Memory, Absolute, 128.0, 64.0)
@@ -200,9 +201,8 @@ mod tests {
         for case in COPY {
             let has = |name: &str| case.entrants.iter().any(|entrant| entrant.name == name);
             for bar in case.bars {
-                assert!(has(bar.of), "{}: {}", case.name, bar.of);
-                if let Contender(other) = bar.against {
-                    assert!(has(other), "{}: {other}", case.name);
+                for name in bar.contenders() {
+                    assert!(has(name), "{}: {name}", case.name);
                 }
                 assert!(bar.measure != Link || case.path.is_some(), "{}", case.name);
             }

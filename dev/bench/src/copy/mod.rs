@@ -12,12 +12,12 @@ mod turn;
 use crate::lab::{self, Lab};
 use crate::quiet;
 use crate::size::Size;
-use anyhow::{Context, Result, ensure};
+use crate::{net, suite};
+use anyhow::{Result, ensure};
 use cases::{COPY, Case};
 use command::Who;
 use peer::Peer;
 use serde::Serialize;
-use std::fs;
 use std::path::PathBuf;
 use turn::{Bench, Sample};
 
@@ -67,6 +67,8 @@ pub(crate) struct Series {
     pub(crate) samples: Vec<Sample>,
     /// Turns whose figures were thrown away, because the link emulator did not keep up.
     pub(crate) refused: Vec<String>,
+    /// Why it did not take part, if it is not installed.
+    pub(crate) absent: Option<String>,
     /// Why it ended early, if it did.
     pub(crate) failed: Option<String>,
 }
@@ -81,16 +83,19 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let lab = Lab::new(&options.data, None, options.lhsshd.as_deref())?;
     let lhscp = lab::program(options.lhscp.as_deref(), "lhscp", &lab.path(""))?;
     let (mut all, mut missed) = (Vec::new(), 0);
+    let linkless = net::lacking();
     for case in COPY.iter().filter(wanted) {
-        let bench = Bench::new(&lab, lhscp.as_deref(), options, case)?;
-        let series = turns(&bench, options, case).with_context(|| case.name)?;
+        if let (Some(why), Some(_)) = (&linkless, case.path) {
+            missed += table::skipped(case, why);
+            continue;
+        }
+        let bench = Bench::new(&lab, lhscp.as_deref(), options, case);
+        let series = turns(&bench, options, case);
         missed += table::print(case, &series);
         all.extend(series);
+        suite::save(options.json.as_deref(), &all)?;
     }
-    if let Some(path) = &options.json {
-        fs::write(path, serde_json::to_vec_pretty(&all)?)?;
-    }
-    ensure!(!options.strict || missed == 0, "{missed} bar(s) missed");
+    ensure!(!options.strict || missed == 0, "{missed} bar(s) missed or not measured");
     Ok(())
 }
 
@@ -107,30 +112,38 @@ fn chosen(filters: &[String], name: &str) -> bool {
 }
 
 /// The turns of one case: the contenders alternate, so that a disturbance meets all of them.
-fn turns(bench: &Bench<'_>, options: &Options, case: &'static Case) -> Result<Vec<Series>> {
+fn turns(bench: &Bench<'_>, options: &Options, case: &'static Case) -> Vec<Series> {
     let ours = case.entrants.iter().filter(|entrant| chosen(&options.contenders, entrant.name));
     let ours = ours.map(|e| (e.name, Who::Program(e.program, e.server), e.divide));
     let peers = options.peers.iter().filter(|_| !case.first_byte);
     let peers = peers.map(|peer| (peer.name.as_str(), Who::Peer(peer), 1));
     let mut all = Vec::new();
     for (name, who, divide) in ours.chain(peers) {
-        match bench.missing(&who) {
-            Some(what) => eprintln!("lhbench: {name} is left out: no {what}"),
-            None => all.push((who, divide, Series::new(case, name))),
-        }
+        let absent = bench.missing(&who).map(|what| format!("no {what}"));
+        all.push((who, divide, Series { absent, ..Series::new(case, name) }));
     }
     for _ in 0..options.runs {
-        for (who, divide, series) in all.iter_mut().filter(|(.., series)| series.failed.is_none()) {
+        for (who, divide, series) in all.iter_mut().filter(|(.., series)| series.goes_on()) {
             series.take(bench.turn(who, *divide));
         }
     }
-    Ok(all.into_iter().map(|(.., series)| series).collect())
+    all.into_iter().map(|(.., series)| series).collect()
 }
 
 impl Series {
     fn new(case: &'static Case, name: &str) -> Self {
-        let contender = name.to_owned();
-        Self { case: case.name, contender, samples: Vec::new(), refused: Vec::new(), failed: None }
+        Self {
+            case: case.name,
+            contender: name.to_owned(),
+            samples: Vec::new(),
+            refused: Vec::new(),
+            absent: None,
+            failed: None,
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.absent.is_none() && self.failed.is_none()
     }
 
     fn take(&mut self, turn: Result<(Sample, Option<String>)>) {

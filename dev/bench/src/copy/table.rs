@@ -3,10 +3,10 @@
 use super::Series;
 use super::cases::{Bar, Case, Load, Measure};
 use super::turn::Sample;
-use crate::cases::Against;
 use crate::stats::{Spread, spread};
 
-/// Prints the results of one case; returns how many bars were missed and contenders failed.
+/// Prints the results of one case; returns how many bars were missed or not measured, and how many
+/// contenders failed. A bar for somebody who was not asked (`--only`) is left out.
 pub(crate) fn print(case: &Case, series: &[Series]) -> usize {
     let unit = Unit::of(case);
     println!("\n{}", case.name);
@@ -19,12 +19,23 @@ pub(crate) fn print(case: &Case, series: &[Series]) -> usize {
         "peak MiB"
     );
     for one in series {
-        println!("{}", line(unit, one));
+        match &one.absent {
+            Some(why) => println!("  {:14}    - left out: {why}", one.contender),
+            None => println!("{}", line(unit, one)),
+        }
         one.refused.iter().for_each(|why| println!("    a run was refused: {why}"));
         one.failed.iter().for_each(|why| println!("    it failed: {why}"));
     }
+    let asked = |name| series.iter().any(|one| one.contender == name);
+    let bars = case.bars.iter().filter(|bar| bar.contenders().all(asked));
     let failed = series.iter().filter(|one| one.failed.is_some()).count();
-    failed + case.bars.iter().filter(|bar| !judge(bar, case, series)).count()
+    failed + bars.filter(|bar| !judge(bar, case, series)).count()
+}
+
+/// Says that a case was not run, and why; returns how many bars that leaves unmeasured.
+pub(crate) fn skipped(case: &Case, why: &str) -> usize {
+    println!("\nSKIPPED {}: {why}", case.name);
+    case.bars.len()
 }
 
 /// What a case's figures are shown in.
@@ -91,40 +102,26 @@ impl Unit {
 
 fn line(unit: Unit, series: &Series) -> String {
     let of = |figure: &dyn Fn(&Sample) -> f64| spread(series.samples.iter().map(figure));
-    let median = |figure: &dyn Fn(&Sample) -> f64| of(figure).map_or(f64::NAN, |s| s.median);
+    let median = |figure: &dyn Fn(&Sample) -> f64, digits: usize| {
+        of(figure).map_or("-".to_owned(), |s| format!("{:.digits$}", s.median))
+    };
     let digits = unit.digits();
     let main = of(&|s| unit.figure(s)).map_or("-".into(), |Spread { median, min, max }| {
         format!("{median:.digits$}  ({min:.digits$} - {max:.digits$})")
     });
     format!(
-        "  {:14} {:>4} {main:>24}   {:>10.2} {:>8.2}          {:>6.1} {:>7.1}",
+        "  {:14} {:>4} {main:>24}   {:>10} {:>8}          {:>6} {:>7}",
         series.contender,
         series.samples.len(),
-        median(&|s| s.client.cpu() / unit.per(s)),
-        median(&|s| s.server.cpu() / unit.per(s)),
-        median(&|s| s.client.peak_kib as f64 / 1024.0),
-        median(&|s| s.server.peak_kib as f64 / 1024.0),
+        median(&|s| s.client.cpu() / unit.per(s), 2),
+        median(&|s| s.server.cpu() / unit.per(s), 2),
+        median(&|s| s.client.peak_kib as f64 / 1024.0, 1),
+        median(&|s| s.server.peak_kib as f64 / 1024.0, 1),
     )
 }
 
-/// Prints one bar's verdict; false when it was missed. What did not run is not missed.
+/// Prints one bar's verdict; false when it was missed or not measured.
 fn judge(bar: &Bar, case: &Case, series: &[Series]) -> bool {
-    let Some((figure, name)) = figure(bar, case, series) else { return true };
-    let holds = |limit: f64| match bar.measure.more_is_better() {
-        true => figure >= limit,
-        false => figure <= limit,
-    };
-    let verdict = match (holds(bar.goal), holds(bar.bar)) {
-        (true, _) => "goal reached",
-        (false, true) => "pass",
-        (false, false) => "MISS",
-    };
-    println!("  {name:40} {figure:>7.2}   bar {}  goal {}   {verdict}", bar.bar, bar.goal);
-    holds(bar.bar)
-}
-
-fn figure(bar: &Bar, case: &Case, series: &[Series]) -> Option<(f64, String)> {
-    let own = measure(bar, bar.of, case, series)?;
     let what = match (bar.measure, case.load) {
         (Measure::Rate, Load::File(_)) => "throughput",
         (Measure::Rate, Load::Tree(_)) => "files per second",
@@ -132,13 +129,8 @@ fn figure(bar: &Bar, case: &Case, series: &[Series]) -> Option<(f64, String)> {
         (Measure::FirstByte, _) => "seconds to the first byte",
         (Measure::Memory, _) => "peak MiB",
     };
-    match bar.against {
-        Against::Absolute => Some((own, format!("{} {what}", bar.of))),
-        Against::Contender(other) => {
-            let ratio = own / measure(bar, other, case, series)?;
-            Some((ratio, format!("{}/{other} {what}", bar.of)))
-        }
-    }
+    let figure = |name: &str| measure(bar, name, case, series);
+    bar.judge(what, bar.measure.more_is_better(), &figure)
 }
 
 fn measure(bar: &Bar, contender: &str, case: &Case, series: &[Series]) -> Option<f64> {

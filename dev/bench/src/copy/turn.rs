@@ -47,12 +47,12 @@ impl<'a> Bench<'a> {
         lhscp: Option<&'a Path>,
         options: &Options,
         case: &'a Case,
-    ) -> Result<Self> {
+    ) -> Self {
         let load = match case.load {
             Load::File(size) => Load::File(options.size.map_or(size, |size| size.0)),
             Load::Tree(files) => Load::Tree(options.files.unwrap_or(files)),
         };
-        Ok(Self { lab, lhscp, case, load })
+        Self { lab, lhscp, case, load }
     }
 
     /// What this contender lacks.
