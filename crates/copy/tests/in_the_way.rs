@@ -14,6 +14,7 @@ use copy::options::{Options, Place};
 use copy::report::What;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 const NONE: [PathBuf; 0] = [];
@@ -178,6 +179,56 @@ fn r4_names_that_were_taken_when_the_connection_broke_are_no_error() {
     assert_eq!((report.copied, report.exit_code()), (3, 0), "{report:?}");
     assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
     assert_eq!(fs::read(lab.path("fuse")).unwrap(), b"", "it broke");
+}
+
+/// One source that cannot be copied, and nothing of the others shows: neither files nor links.
+#[test]
+fn updates_that_are_delayed_come_together_or_not_at_all() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        link_three(&lab);
+        symlink("one", lab.path("source/link")).unwrap();
+        let source = here(&lab.path("source"));
+        let options = Options { preserve: true, delay_updates: true, ..options(source, target) };
+        lab.good(&options);
+        let before = tree(&lab.path("target"));
+        fs::write(lab.path("source/one"), "changed since").unwrap();
+        fs::hard_link(lab.path("source/one"), lab.path("source/four")).unwrap();
+        fs::remove_file(lab.path("source/link")).unwrap();
+        symlink("other", lab.path("source/link")).unwrap();
+        symlink("other", lab.path("source/new link")).unwrap();
+        let special = UnixListener::bind(lab.path("source/socket")).unwrap();
+        let report = lab.copy(&options);
+        assert_eq!((report.exit_code(), report.failures.len()), (1, 1), "{name}: {report:?}");
+        let mut after = tree(&lab.path("target"));
+        // What the next run goes on with.
+        after.retain(|path, what| {
+            !(path.to_string_lossy().contains(".part") && what.contains("13 bytes"))
+        });
+        assert_eq!(after, before, "{name}");
+        drop(special);
+        fs::remove_file(lab.path("source/socket")).unwrap();
+        let report = lab.good(&options);
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{name}: {report:?}");
+        assert_eq!(fs::metadata(lab.path("target/one")).unwrap().nlink(), 4, "{name}");
+    }
+}
+
+#[test]
+fn a_further_name_of_a_file_that_failed_is_not_linked_to_what_is_there() {
+    let lab = Lab::new();
+    link_three(&lab);
+    let target = there(&stock(), &lab.path("target"));
+    // Which of the three is the first is the directory's to say: none can be replaced.
+    for name in ["one", "two", "three"] {
+        fs::create_dir_all(lab.path("target").join(name)).unwrap();
+    }
+    let options = Options { preserve: true, ..options(here(&lab.path("source/.")), target) };
+    let report = lab.copy(&options);
+    assert_eq!((report.copied, report.failures.len()), (1, 3), "{report:?}");
+    let linked = |failure: &&copy::report::Failure| failure.why.contains("another name of");
+    assert_eq!(report.failures.iter().filter(linked).count(), 2, "{report:?}");
 }
 
 #[test]

@@ -2,25 +2,27 @@
 //! (`--delay-updates`), and the directories' own attributes, deepest first.
 
 use super::control::{Control, UNDER_WAY};
-use super::copying::{Copying, Delayed};
+use super::copying::{Copying, Delayed, Late};
 use super::lane::At;
-use super::meta::{Kind, Setting};
+use super::meta::{Kind, Meta, Setting};
 use super::names;
 use super::side::{Answered, Ask, Fault, Told};
 use super::xattrs::Kept;
 use crate::observe::Outcome;
-use std::collections::HashMap;
+use crate::report::{Failure, What};
+use std::collections::{HashMap, HashSet};
 
 pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
     let mut late = std::mem::take(&mut *copying.late());
     // Together or not at all: what is not in place now, the next run finds whole.
-    if copying.report().is_complete() {
-        place(copying, control, std::mem::take(&mut late.delayed));
-    } else if let Some(first) = late.delayed.first() {
-        let why = format!("{} files wait for the next run, as some failed", late.delayed.len());
-        copying.warn(Some(&first.entry.to), &why);
+    let complete = copying.report().is_complete();
+    match complete || !copying.options.delay_updates {
+        true => {
+            place(copying, control, std::mem::take(&mut late.delayed));
+            link(copying, control, late.links);
+        }
+        false => hold_back(copying, control, &late),
     }
-    link(copying, control, late.links);
     sweep(copying, control, &late.orphaned);
     clear(copying, control);
     keep_xattrs(copying, control, late.xattrs);
@@ -63,6 +65,18 @@ fn all<T>(
     }
 }
 
+/// Nothing takes its name. Files are for the next run to go on with; links are made anew.
+fn hold_back(copying: &Copying<'_>, control: &mut Control<'_>, late: &Late) {
+    let names = late.delayed.iter().map(|file| &file.entry.to);
+    let mut names = names.chain(late.links.iter().map(|(_, to)| to));
+    if let Some(first) = names.next() {
+        let why = format!("{} names wait for the next run, as some failed", 1 + names.count());
+        copying.warn(Some(first), &why);
+    }
+    let links = late.delayed.iter().filter(|file| file.entry.meta.kind == Kind::Symlink);
+    all(control, links.map(|link| ((), Ask::Remove(link.part.clone()))), |(), _| {});
+}
+
 /// Every finished file takes its name. A rename that a broken connection left without an answer is
 /// asked for again, and finds nothing if it was done.
 fn place(copying: &Copying<'_>, control: &mut Control<'_>, delayed: Vec<Delayed>) {
@@ -80,13 +94,15 @@ fn place(copying: &Copying<'_>, control: &mut Control<'_>, delayed: Vec<Delayed>
         (file, ask)
     });
     all(control, asks, |file, answer| match answer {
-        Ok(Told::Meta(meta))
-            if again && meta.kind == Kind::File && meta.identity() == file.target =>
-        {
-            placed(copying, &file);
-        }
+        Ok(Told::Meta(meta)) if again && is_it(&file, &meta) => placed(copying, &file),
         _ => copying.failed(&file.entry, &Fault::Missing),
     });
+}
+
+/// Whether what has the name now is the file that waited for it.
+fn is_it(file: &Delayed, now: &Meta) -> bool {
+    let is_link = now.kind == Kind::Symlink;
+    now.kind == file.entry.meta.kind && (is_link || now.identity() == file.target)
 }
 
 /// Renames everything, over what has the name already. A server that refuses that has the old file
@@ -117,8 +133,10 @@ fn replace<T>(
 }
 
 fn placed(copying: &Copying<'_>, file: &Delayed) {
-    let ends = (file.entry.meta.identity(), file.target);
-    copying.note(|journal| journal.finish(&file.entry.to, &ends.0, &ends.1));
+    if file.entry.meta.kind == Kind::File {
+        let ends = (file.entry.meta.identity(), file.target);
+        copying.note(|journal| journal.finish(&file.entry.to, &ends.0, &ends.1));
+    }
     copying.finished(&file.entry, Outcome::Copied, file.verified);
 }
 
@@ -237,11 +255,28 @@ type Link = (Vec<u8>, Vec<u8>);
 /// Further names of files. Those that are refused are tried once more: a run that was killed, or a
 /// connection that broke, may have left a part file in the way, which is gone then.
 fn link(copying: &Copying<'_>, control: &mut Control<'_>, links: Vec<Link>) {
+    let (links, orphans) = firsts_that_are_there(copying, links);
+    for (first, to) in orphans {
+        let why = format!("it is another name of {}, which was not copied", crate::shown(&first));
+        copying.fault(&to, &Fault::other(why));
+    }
     let refused = link_once(copying, control, links);
     let again = refused.into_iter().map(|(link, _)| link).collect();
     for ((_, to), fault) in link_once(copying, control, again) {
         copying.fault(&to, &fault);
     }
+}
+
+/// Further names of files that were copied, and of those that failed: what has the first name then
+/// is another file.
+fn firsts_that_are_there(copying: &Copying<'_>, links: Vec<Link>) -> (Vec<Link>, Vec<Link>) {
+    let report = copying.report();
+    let path = |failure: &'_ Failure| match &failure.what {
+        What::Path(path) => Some(path.clone()),
+        _ => None,
+    };
+    let failed: HashSet<_> = report.failures.iter().filter_map(path).collect();
+    links.into_iter().partition(|(first, _)| !failed.contains(first))
 }
 
 /// Each is made beside its name, and takes it. Those that could not be come back, and nothing is

@@ -1,6 +1,7 @@
 //! Link: a symbolic link is made beside its name and takes it, like any file (R1).
 
-use super::super::meta::{Kind, Setting};
+use super::super::copying::Delayed;
+use super::super::meta::{Identity, Kind, Setting};
 use super::super::names;
 use super::super::side::{Answered, Ask, Fault, Told};
 use super::{At, FileId, Lane, What};
@@ -38,10 +39,21 @@ impl Lane<'_> {
             // A server that cannot set a link's own times made a good link all the same.
             (What::Linked | What::LinkSet, Ok(_)) | (What::LinkSet, Err(_)) => {
                 debug_assert_eq!(entry.meta.kind, Kind::Symlink);
-                self.place(id, &link, &entry);
+                match self.copying.options.delay_updates {
+                    true => self.delay_link(id, link),
+                    false => self.place(id, &link, &entry),
+                }
             }
             (_, Err(fault)) => self.fail(id, fault),
             (_, Ok(_)) => self.fail(id, Fault::unfit()),
         }
+    }
+
+    /// Waits for its name, as files do.
+    fn delay_link(&mut self, id: FileId, part: Vec<u8>) {
+        let Some(file) = self.files.remove(&id) else { return };
+        let (entry, target) = (file.entry().clone(), Identity::default());
+        self.copying.late().delayed.push(Delayed { part, entry, target, verified: false });
+        self.copying.queue.done();
     }
 }
