@@ -27,8 +27,18 @@ pub(crate) enum Outcome {
     Failed(Error),
 }
 
+/// The server has thrown away what was asked for together with the login.
+pub(crate) fn not_taken() -> Error {
+    anyhow!(
+        "the server does not take a command together with the login; try -o PipelineRequests=no"
+    )
+}
+
 /// What lhssh does on its channel.
 pub(crate) trait Job: Program {
+    /// The server lets us in; nothing of the channel has been heard yet.
+    fn logged_in(&mut self, login: &Authenticated);
+
     /// Nothing will come from the other end any more.
     fn hears_no_more(&mut self);
 
@@ -103,18 +113,12 @@ impl Streams {
 }
 
 impl<'a> Command<'a> {
-    pub(crate) fn new(
-        task: Task,
-        login: &Authenticated,
-        log: &'a Log,
-        replies: Replies,
-    ) -> Result<Self> {
+    pub(crate) fn new(task: Task, log: &'a Log, replies: Replies) -> Result<Self> {
         let streams = Streams::open(task.stdin_null).context("standard streams")?;
-        let peer = login.transport().peer();
         Ok(Self {
             task,
-            asked: login.has_asked_ahead(),
-            hears_end_of_write: peer.is_some_and(Peer::knows_end_of_write),
+            asked: false,
+            hears_end_of_write: false,
             log,
             streams: Some(streams),
             outcome: Outcome::Unknown,
@@ -167,6 +171,11 @@ impl<'a> Command<'a> {
 }
 
 impl Job for Command<'_> {
+    fn logged_in(&mut self, login: &Authenticated) {
+        self.asked = login.has_asked_ahead();
+        self.hears_end_of_write = login.transport().peer().is_some_and(Peer::knows_end_of_write);
+    }
+
     fn hears_no_more(&mut self) {
         self.replies = Replies::default();
     }
@@ -188,6 +197,10 @@ impl Program for Command<'_> {
             Event::Reply { id, ok: false } => {
                 let name = self.task.request.name();
                 return self.fail(port, id, anyhow!("the server refuses the {name} request"));
+            }
+            Event::Unimplemented { .. } if self.asked && self.streams.is_some() => {
+                self.outcome = Outcome::Failed(not_taken());
+                return Ok(Flow::Finish);
             }
             Event::GlobalReply { ref name, ok, ref data } => {
                 self.replies.hear(name, ok, data);

@@ -2,7 +2,7 @@
 //! section 7.2). The end of either direction is passed on, and the channel closes after both, as
 //! with ssh(1).
 
-use crate::command::{Job, Outcome, Streams};
+use crate::command::{Job, Outcome, Streams, not_taken};
 use crate::input::Input;
 use crate::report::Replies;
 use anyhow::{Context, Error, Result, anyhow};
@@ -10,6 +10,7 @@ use conf::{Client, Endpoint};
 use engine::{Flow, Port, Program, Sink, Source, Stream};
 use login::Log;
 use proto::Event;
+use proto::auth::Authenticated;
 use proto::channel::{LocalId, OpenReason};
 use std::fs::File;
 use std::io;
@@ -25,6 +26,8 @@ pub(crate) struct Forward<'a> {
     via: &'a str,
     to: &'a Endpoint,
     streams: Option<Streams>,
+    /// The channel was asked for together with the login.
+    asked: bool,
     /// Standard output is a socket, whose end only the end of this process shows: `shutdown` would
     /// end it for everybody else who holds it. A jump has one (`login::proxy`).
     ends_by_exit: bool,
@@ -68,6 +71,7 @@ impl<'a> Forward<'a> {
             via: &conf.host,
             to,
             streams: Some(streams),
+            asked: false,
             ends_by_exit,
             outcome: Outcome::Unknown,
             closed: false,
@@ -138,6 +142,10 @@ impl Program for Forward<'_> {
                 self.outcome = Outcome::Failed(refused(self.via, self.to, reason, &text));
                 return Ok(Flow::Finish);
             }
+            Event::Unimplemented { .. } if self.asked && self.streams.is_some() => {
+                self.outcome = Outcome::Failed(not_taken());
+                return Ok(Flow::Finish);
+            }
             Event::Eof { id } => return self.output_ended(port, id),
             Event::Closed { id } => return self.finish(port, id, Outcome::Exited(0)),
             Event::GlobalReply { ref name, ok, ref data } => self.replies.hear(name, ok, data),
@@ -157,6 +165,10 @@ impl Program for Forward<'_> {
 }
 
 impl Job for Forward<'_> {
+    fn logged_in(&mut self, login: &Authenticated) {
+        self.asked = login.has_asked_ahead();
+    }
+
     fn hears_no_more(&mut self) {
         self.replies = Replies::default();
     }

@@ -9,7 +9,8 @@ use crate::metrics::Metrics;
 use crate::print;
 use crate::report::{self, Answer, Replies};
 use anyhow::{Context, Error, Result, anyhow, bail};
-use conf::{Client, Level, LogLevel, Supported};
+use conf::{Client, Endpoint, Level, LogLevel, Supported};
+use engine::Session;
 use engine::session::MAX_DATA;
 use login::{AskAhead, Log, Started};
 use proto::channel::{Ahead, Request};
@@ -78,46 +79,26 @@ fn connect_and_run(args: &Args, conf: &Client, log: &Log) -> Result<u8> {
             "a login shell needs a terminal at the other end, which is not supported yet; give a command"
         );
     }
-    let task = task(args, conf, log);
-    let wanted = |rule| wanted(args, &task, rule);
-    // A switch to clear text comes between opening a channel and its data.
-    let ahead: Option<AskAhead<'_>> = task.clear.is_none().then_some(&wanted);
-    let logged_in = login::log_in(conf, log, ahead)?;
-    let asked = logged_in.authenticated.has_asked_ahead();
-    if asked {
-        log.debug(1, format_args!("the channel was asked for together with the login"));
-    }
-    tell_of_login(&logged_in.authenticated, conf, log);
+    // What can fail here comes first: the command may start before the login is answered.
     let metrics = Metrics::open(conf)?;
     let (replies, figures) = mpsc::channel();
     let replies = metrics.as_ref().map_or_else(Replies::default, |_| Replies::to(replies));
     let beside = Beside { conf, log, started, metrics, figures };
     match &args.forward {
         Some(to) => {
-            let forward = Forward::new(to, conf, log, replies)?;
-            let begun = logged_in.start(conf, forward)?;
-            if !asked {
-                begun.session.open_direct_tcpip(begun.rule, &to.host, to.port)?;
-            }
-            beside.serve(begun)
+            clear::wish(conf, Purpose::Forward, log);
+            beside.run(Forward::new(to, conf, log, replies)?, Wanted::Forward(to))
         }
         None => {
-            let command = Command::new(task, &logged_in.authenticated, log, replies)?;
-            let begun = logged_in.start(conf, command)?;
-            if !asked {
-                begun.session.open_session(begun.rule)?;
-            }
-            beside.serve(begun)
+            let task = task(args, conf, log);
+            let wanted = Wanted::Session(task.requests().collect(), task.clear.is_some());
+            beside.run(Command::new(task, log, replies)?, wanted)
         }
     }
 }
 
 fn task(args: &Args, conf: &Client, log: &Log) -> Task {
-    let purpose = match (&args.command, &args.forward) {
-        (_, Some(_)) => Purpose::Forward,
-        (Some(_), None) => Purpose::Command,
-        (None, None) => Purpose::Shell,
-    };
+    let purpose = if args.command.is_some() { Purpose::Command } else { Purpose::Shell };
     Task {
         request: first_request(args),
         variables: variables(conf),
@@ -126,11 +107,35 @@ fn task(args: &Args, conf: &Client, log: &Log) -> Task {
     }
 }
 
-/// The channel, as it is asked for together with the login.
-fn wanted(args: &Args, task: &Task, rule: Rule) -> Ahead {
-    match &args.forward {
-        Some(to) => Ahead::direct_tcpip(rule.initial(), MAX_DATA, &to.host, to.port),
-        None => Ahead::session(rule.initial(), MAX_DATA, task.requests().collect()),
+/// The channel of a job.
+enum Wanted<'a> {
+    /// With requests, and whether each wants a reply; its data may go in clear text.
+    Session(Vec<(Request, bool)>, bool),
+    Forward(&'a Endpoint),
+}
+
+impl Wanted<'_> {
+    /// Whether it may be asked for together with the login: a switch to clear text comes between
+    /// the opening of a channel and its data.
+    fn may_go_ahead(&self) -> bool {
+        !matches!(self, Self::Session(_, true))
+    }
+
+    fn ahead(&self, rule: Rule) -> Ahead {
+        match self {
+            Self::Session(requests, _) => {
+                Ahead::session(rule.initial(), MAX_DATA, requests.clone())
+            }
+            Self::Forward(to) => Ahead::direct_tcpip(rule.initial(), MAX_DATA, &to.host, to.port),
+        }
+    }
+
+    fn open(&self, session: &Session, rule: Rule) -> Result<(), engine::Error> {
+        match self {
+            Self::Session(..) => session.open_session(rule),
+            Self::Forward(to) => session.open_direct_tcpip(rule, &to.host, to.port),
+        }
+        .map(drop)
     }
 }
 
@@ -144,6 +149,22 @@ struct Beside<'a> {
 }
 
 impl Beside<'_> {
+    /// From the login to the exit code.
+    fn run<J: Job>(self, mut job: J, wanted: Wanted<'_>) -> Result<u8> {
+        let (conf, log) = (self.conf, self.log);
+        let ahead = |rule| wanted.ahead(rule);
+        let ahead: Option<AskAhead<'_>> = wanted.may_go_ahead().then_some(&ahead);
+        let logged_in = login::log_in(conf, log, ahead)?;
+        tell_of_login(&logged_in.authenticated, conf, log);
+        job.logged_in(&logged_in.authenticated);
+        let asked = logged_in.authenticated.has_asked_ahead();
+        let begun = logged_in.start(conf, job)?;
+        if !asked {
+            wanted.open(&begun.session, begun.rule)?;
+        }
+        self.serve(begun)
+    }
+
     /// Serves the connection to its end; the exit code.
     fn serve<J: Job>(self, begun: Started<J>) -> Result<u8> {
         let Self { conf, log, started, metrics, figures } = self;
@@ -199,6 +220,9 @@ fn tell_of_login(authenticated: &proto::auth::Authenticated, conf: &Client, log:
         log.debug(1, format_args!("negotiated {negotiated:?}"));
     }
     log.debug(1, format_args!("logged in to {} as {}", conf.host_name, authenticated.login()));
+    if authenticated.has_asked_ahead() {
+        log.debug(1, format_args!("the channel was asked for together with the login"));
+    }
 }
 
 fn first_request(args: &Args) -> Request {

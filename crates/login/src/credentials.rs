@@ -70,10 +70,6 @@ impl Keyring {
 /// What is left to try.
 pub(crate) struct Keys {
     left: VecDeque<Box<dyn Signer + Send>>,
-    /// The first one was accepted before.
-    known: bool,
-    /// The one that was given last: see [`Credentials::is_sure`].
-    sure: bool,
 }
 
 impl Keys {
@@ -106,11 +102,10 @@ impl Keys {
         let allowed = conf.pubkey_algorithms.names();
         left.retain(|key| key.public_key().sig_algs().iter().any(|a| allowed.contains(&a.name())));
         let accepted = left.iter().position(|key| ring.is_accepted(key.public_key()));
-        let known = accepted.is_some();
         if let Some(key) = accepted.and_then(|at| left.remove(at)) {
             left.push_front(key);
         }
-        Ok(Self { left, known, sure: false })
+        Ok(Self { left })
     }
 }
 
@@ -119,13 +114,11 @@ impl Credentials for Keys {
         if left.is_some_and(|methods| !methods.contains("publickey")) {
             return None;
         }
-        let next = self.left.pop_front()?;
-        self.sure = std::mem::take(&mut self.known) || self.left.is_empty();
-        Some(next)
+        self.left.pop_front()
     }
 
-    fn is_sure(&self) -> bool {
-        self.sure
+    fn is_last(&self) -> bool {
+        self.left.is_empty()
     }
 }
 

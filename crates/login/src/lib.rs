@@ -241,6 +241,10 @@ impl Login<'_> {
             if matches!(message.first(), Some(&(msg::SERVICE_ACCEPT | msg::USERAUTH_REQUEST..))) {
                 self.over_guess = false;
             }
+            if matches!(&step, Step::Pending(client) if client.has_asked_ahead()) {
+                // The server may run the command: nobody tries again.
+                self.over_guess = false;
+            }
             self.link.carry_out(&mut self.outbox, self.deadline)?;
             client = match step {
                 Step::Pending(client) => client,

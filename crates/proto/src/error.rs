@@ -28,6 +28,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// A message of the connection protocol before login. Clients that ask for a channel together
+    /// with their last key send one.
+    pub fn is_early_channel(&self) -> bool {
+        matches!(self, Self::Peer(Misbehaved::Unexpected { number: 80.., phase: Phase::Login }))
+    }
+
     /// The words for the peer: those for the user, but for what is only our own business, such as
     /// paths, and which keys we know for a host.
     pub fn for_peer(&self) -> String {

@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -223,4 +224,40 @@ fn a_wrong_guess_is_no_obstacle_with_any_server() {
             pair.must(|pair| echo(pair).map_err(|why| why.context(format!("{case:?}"))));
         }
     }
+}
+
+/// The command went with the login. After a wrong guess lhssh would come again if the server left;
+/// not if the command may have run.
+#[test]
+fn a_command_runs_once_though_the_answer_to_the_login_is_lost() {
+    for server in [Kind::OpenSsh, Kind::Ours] {
+        let Some(mut pair) = Pair::start(Client::Ours, server) else { return };
+        pair.args = vec!["-oKexAlgorithms=ecdh-sha2-nistp521,curve25519-sha256".to_owned()];
+        let ran = pair.lab.path("ran");
+        let started = ran.clone();
+        // KEXINIT and a wrong guess, the right packet, and all the rest.
+        let connections = pair.lose_answer(3, move || started.exists()).unwrap();
+        pair.must(|pair| {
+            let command = format!("touch {}", ran.display());
+            let outcome = keep(pair.command(&command)?, Input::Empty)?;
+            one_line(&outcome, &["127.0.0.1"])?;
+            let connections = connections.load(Ordering::SeqCst);
+            ensure!(connections == 1, "{connections} connections: it came again");
+            Ok(())
+        });
+    }
+}
+
+/// What can fail here fails before the command may run.
+#[test]
+fn no_command_runs_where_the_metrics_cannot_be_written() {
+    let Some(mut pair) = alone() else { return };
+    let ran = pair.lab.path("ran");
+    pair.args = vec!["-oMetrics=yes".to_owned(), "-oMetricsPath=/nowhere/metrics".to_owned()];
+    pair.must(|pair| {
+        let outcome = keep(pair.command(&format!("touch {}", ran.display()))?, Input::Empty)?;
+        one_line(&outcome, &["/nowhere/metrics"])?;
+        ensure!(!ran.exists(), "the command ran");
+        Ok(())
+    });
 }

@@ -50,7 +50,7 @@ static ROWS: &[Row<Client>] = &[
     Row::new("ProxyCommand", |c| &mut c.proxy_command,
         "Command that reaches the server, on its standard input and output; tokens `%h %n %p %r %%`."),
     Row::new("PipelineRequests", |c| &mut c.pipeline_requests,
-        "Send the command together with a login that is expected to succeed: two round trips less. OpenSSH and longhaul servers only."),
+        "Send the command together with the last key, or with one that the server has said it takes: two round trips less. `lhssh` to OpenSSH and longhaul servers only; say `no` for a server that only calls itself OpenSSH and ends such logins."),
     Row::new("BatchMode", |c| &mut c.batch_mode,
         "Never ask for anything."),
     Row::new("LogLevel", |c| &mut c.log_level,

@@ -5,8 +5,8 @@
 //! handle   SUCCESS: done.  PK_OK: sign.  FAILURE: the next credential
 //! ```
 //!
-//! The first channel may be asked for in the same flight as a signature that the server is expected
-//! to take: the last key, one that was accepted before, or one that it was asked about.
+//! The first channel may be asked for in the same flight as a signature of the last key, or of one
+//! that the server said it would take: should it refuse, nothing else was left to try.
 //!
 //! There is no `none` request and no key query ahead of a signature, unless signing costs the
 //! user something (a passphrase): then the server is asked first whether it would take the key.
@@ -38,9 +38,8 @@ pub trait Credentials {
     /// with, once it has told.
     fn next(&mut self, left: Option<NameList<'_>>) -> Option<Box<dyn Signer + Send>>;
 
-    /// Whether the one that was given last stands for the whole login: no other is left, or it is
-    /// known that the server takes it.
-    fn is_sure(&self) -> bool {
+    /// Whether no other is left.
+    fn is_last(&self) -> bool {
         false
     }
 }
@@ -49,6 +48,8 @@ pub trait Credentials {
 pub(super) struct Facts<'a> {
     pub(super) session_id: &'a [u8],
     pub(super) sig_algs: Option<&'a [SigAlg]>,
+    /// The peer is OpenSSH, which reads on after a channel message that came too early.
+    pub(super) reads_on: bool,
 }
 
 /// The client before login; owns the transport.
@@ -87,10 +88,16 @@ impl<C: Credentials> Client<C> {
         }
     }
 
-    /// Asks for the first channel together with the login, if that can be expected to succeed at
-    /// once; [`Authenticated::has_asked_ahead`] tells. To be called before the first exchange ends.
+    /// Asks for the first channel together with the login, if nothing can be lost by that;
+    /// [`Authenticated::has_asked_ahead`] tells. To be called before the first exchange ends.
     pub fn ask_ahead(&mut self, ahead: Ahead) {
         self.core.ahead = Some(ahead);
+    }
+
+    /// Whether it left with the request that waits for its answer: the server may do what it asks
+    /// for, whatever becomes of the connection.
+    pub fn has_asked_ahead(&self) -> bool {
+        self.core.asked_ahead
     }
 
     /// The transport, for `start`, `identified` and to look at.
@@ -106,7 +113,11 @@ impl<C: Credentials> Client<C> {
     ) -> Result<Option<Login>, Error> {
         let handled = self.transport.handle(seq, payload, out)?;
         let Some(session_id) = self.transport.session_id() else { return Ok(None) };
-        let facts = Facts { session_id, sig_algs: self.transport.server_sig_algs() };
+        let facts = Facts {
+            session_id,
+            sig_algs: self.transport.server_sig_algs(),
+            reads_on: self.transport.peer().is_some_and(|peer| peer.is_openssh_from(0, 0)),
+        };
         let login = match handled {
             Handled::Upper => self.core.handle(payload, &facts, &mut self.draft)?,
             Handled::Done => None,
@@ -216,7 +227,7 @@ impl<C: Credentials> Core<C> {
         let (left, partial) = m::read_failure(r)?;
         let asked = std::mem::replace(&mut self.asked, Asked::Nothing);
         if std::mem::take(&mut self.asked_ahead) {
-            // The server has thrown it away, and a second key is not worth another guess.
+            // The server has thrown it away.
             self.ahead = None;
         }
         let tried = asked.login(&self.user).ok_or_else(|| unasked(msg::USERAUTH_FAILURE))?;
@@ -275,7 +286,10 @@ impl<C: Credentials> Core<C> {
         };
         if !signer.is_costly() {
             let signed = self.sign(signer, alg, facts, draft);
-            if signed && self.credentials.is_sure() {
+            // By another algorithm the same key may be taken, once EXT_INFO has told.
+            let may_sign_again = matches!(&self.asked, Asked::Signed(signer, _)
+                if signer.public_key().sig_algs().len() > 1 && facts.sig_algs.is_none());
+            if signed && self.credentials.is_last() && (facts.reads_on || !may_sign_again) {
                 self.go_ahead(draft);
             }
             return signed;
@@ -306,12 +320,9 @@ impl<C: Credentials> Core<C> {
         }
     }
 
-    /// The server will take the signature that was just drafted.
+    /// After a signature that is the last, or that the server will take.
     fn go_ahead(&mut self, draft: &mut Draft) {
-        if let Some(ahead) = &self.ahead {
-            ahead.send(draft);
-            self.asked_ahead = true;
-        }
+        self.asked_ahead = self.ahead.as_ref().is_some_and(|ahead| ahead.send(draft));
     }
 
     /// PK_OK must name the key that was asked about (RFC 4252 section 7).

@@ -1,10 +1,11 @@
 //! A channel that is asked for together with the login: the server's answers to both come at once.
 //!
-//! A server handles messages in order, so the channel exists by the time its first requests are
+//! RFC 4252 section 5.1: what follows the request that succeeds "MUST be passed to the service
+//! being run on top of this protocol". So the channel exists by the time its first requests are
 //! read. They have to name it by the server's number, which nobody has told yet: servers count
-//! from 0. RFC 4252 section 6 lets a server disconnect that meets such messages before the login
-//! has succeeded, so they follow only a signature that is expected to succeed (`auth::client`),
-//! and go to servers alone that are known to count so ([`Peer::takes_requests_ahead`]).
+//! from 0. By section 6 a server must disconnect over such messages if the login has not succeeded,
+//! so they follow only a signature after which nothing is left to lose (`auth::client`), and go to
+//! servers alone that are known to count so ([`Peer::takes_requests_ahead`]).
 //!
 //! [`Peer::takes_requests_ahead`]: crate::Peer::takes_requests_ahead
 
@@ -32,6 +33,9 @@ enum What {
 impl Ahead {
     /// The number of the channel at both ends: the first one.
     pub const NUMBER: u32 = 0;
+    /// Most bytes that go ahead: what fits into a first congestion window with the login. A server
+    /// that refuses hangs up on the rest of more, and its answer would be lost with that.
+    pub const MOST: usize = 8 * 1024;
 
     /// A session, into which the peer may send `window` bytes and at most `max_packet` at once,
     /// with requests and whether each wants a reply.
@@ -58,12 +62,17 @@ impl Ahead {
         }
     }
 
-    /// All of it.
-    pub(crate) fn send(&self, draft: &mut Draft) {
-        draft.send(self.purpose().open(Self::NUMBER, self.window, self.max_packet));
-        for (request, want_reply) in self.requests() {
-            draft.send(request.write(Self::NUMBER, *want_reply));
+    /// All of it, unless it is too much to be sent to somebody who may not want it; whether it was
+    /// sent.
+    pub(crate) fn send(&self, draft: &mut Draft) -> bool {
+        let open = self.purpose().open(Self::NUMBER, self.window, self.max_packet);
+        let requests = self.requests().iter().map(|(what, reply)| what.write(Self::NUMBER, *reply));
+        let messages: Vec<_> = std::iter::once(open).chain(requests).collect();
+        let fits = messages.iter().map(Vec::len).sum::<usize>() <= Self::MOST;
+        if fits {
+            messages.into_iter().for_each(|message| draft.send(message));
         }
+        fits
     }
 }
 

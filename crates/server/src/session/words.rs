@@ -42,6 +42,9 @@ impl Visit {
                 self.log
                     .info(format_args!("Received disconnect from {ends}:{code}: {text} [preauth]"));
             }
+            Failure::Engine(Error::Protocol(error)) if error.is_early_channel() => {
+                self.log.info(format_args!("Connection with {ends}: {error} [preauth]"));
+            }
             Failure::Engine(error) => {
                 self.log.error(format_args!("Connection with {ends}: {error} [preauth]"));
             }

@@ -84,7 +84,7 @@ fn a_server_that_takes_no_sha_2_gets_no_rsa_signature() {
         Keys::new([TestKey::new(rsa()), TestKey::new(ed25519(1))]),
     );
     let mut draft = Draft::default();
-    let facts = Facts { session_id: SESSION, sig_algs: Some(&[SigAlg::Ed25519]) };
+    let facts = Facts { session_id: SESSION, sig_algs: Some(&[SigAlg::Ed25519]), reads_on: false };
     client.begin(&facts, &mut draft).unwrap();
     assert!(matches!(draft.events[..], [Event::AuthUnusable { .. }]));
     assert_eq!(draft.messages.len(), 2);
@@ -106,7 +106,8 @@ fn answers_to_nothing_disconnect() {
     for case in cases {
         let keys = Keys::new([TestKey::new(ed25519(1))]);
         let mut client = super::super::client::Core::new("user".into(), keys);
-        let (mut draft, facts) = (Draft::default(), Facts { session_id: SESSION, sig_algs: None });
+        let (mut draft, facts) =
+            (Draft::default(), Facts { session_id: SESSION, sig_algs: None, reads_on: false });
         client.begin(&facts, &mut draft).unwrap();
         let refused = case.iter().any(|m| client.handle(m, &facts, &mut draft).is_err());
         assert!(refused, "{case:?}");
@@ -117,7 +118,8 @@ fn answers_to_nothing_disconnect() {
 fn a_pk_ok_for_another_key_disconnects() {
     let costly = TestKey { costly: true, ..TestKey::new(ed25519(1)) };
     let mut client = super::super::client::Core::new("user".into(), Keys::new([costly]));
-    let (mut draft, facts) = (Draft::default(), Facts { session_id: SESSION, sig_algs: None });
+    let (mut draft, facts) =
+        (Draft::default(), Facts { session_id: SESSION, sig_algs: None, reads_on: false });
     client.begin(&facts, &mut draft).unwrap();
     client.handle(&super::super::msg::service_accept(), &facts, &mut draft).unwrap();
     let other = super::super::msg::pk_ok("ssh-ed25519", ed25519(2).public().blob());

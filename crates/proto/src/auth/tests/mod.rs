@@ -146,7 +146,7 @@ fn run(keys: Keys, mut server: ServerCore, told: Option<&[SigAlg]>) -> Run {
         sent: vec![],
         turns: 0,
     };
-    client.begin(&Facts { session_id: SESSION, sig_algs: None }, &mut c).unwrap();
+    client.begin(&Facts { session_id: SESSION, sig_algs: None, reads_on: false }, &mut c).unwrap();
     while !c.messages.is_empty() {
         run.turns += 1;
         for message in std::mem::take(&mut c.messages) {
@@ -157,7 +157,7 @@ fn run(keys: Keys, mut server: ServerCore, told: Option<&[SigAlg]>) -> Run {
             }
         }
         for message in std::mem::take(&mut s.messages) {
-            let facts = Facts { session_id: SESSION, sig_algs: told };
+            let facts = Facts { session_id: SESSION, sig_algs: told, reads_on: false };
             match client.handle(&message, &facts, &mut c) {
                 Ok(None) => {}
                 Ok(Some(login)) => run.login = Ok(login),

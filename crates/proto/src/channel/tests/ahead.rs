@@ -11,7 +11,7 @@ fn exec() -> Request {
 fn asked(requests: Vec<(Request, bool)>) -> (Vec<Vec<u8>>, Side) {
     let ahead = Ahead::session(WINDOW, PACKET, requests);
     let (mut draft, mut client) = (Draft::default(), Side::client());
-    ahead.send(&mut draft);
+    assert!(ahead.send(&mut draft));
     client.channels.asked_ahead(&ahead);
     assert_eq!(client.sent_numbers(), [], "it has left already");
     (draft.messages, client)
@@ -70,7 +70,7 @@ fn a_refused_channel_leaves_nothing() {
 #[test]
 fn a_forward_can_be_asked_for_ahead() {
     let mut draft = Draft::default();
-    Ahead::direct_tcpip(WINDOW, PACKET, "inside", 22).send(&mut draft);
+    assert!(Ahead::direct_tcpip(WINDOW, PACKET, "inside", 22).send(&mut draft));
     let mut later = Side::client();
     let inside = Purpose::DirectTcpip { host: "inside", port: 22 };
     later.channels.ask_for(inside, WINDOW, PACKET, &mut later.draft).unwrap();
