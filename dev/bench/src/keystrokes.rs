@@ -233,7 +233,9 @@ impl Drop for Ssh {
 
 fn stock(options: &Options) -> Result<Findings> {
     let (program, args) = options.words.split_first().context("no client")?;
-    let dir = tempfile::tempdir()?;
+    // The lab's, which goes away even if this process is killed.
+    let lab = std::env::current_exe()?;
+    let dir = tempfile::tempdir_in(lab.parent().context("no directory")?)?;
     let socket = dir.path().join("master");
     let ssh = |control: &str, remote: &str| {
         let mut command = Command::new(program);

@@ -1,7 +1,8 @@
 //! Lab: a throw-away directory with keys, configurations and copies of our programs, the source
-//! file, and the user that logs in. Everything goes away when the bench ends.
+//! file, and the user that logs in. Everything goes away when the bench ends, or else when the next
+//! one starts.
 
-use crate::stream;
+use crate::{leftovers, stream};
 use anyhow::{Context, Result, ensure};
 use std::fs::{self, File, Permissions};
 use std::io::{BufWriter, Write};
@@ -27,14 +28,20 @@ pub(crate) struct Lab {
     /// Whether a second user may be made and served.
     pub(crate) root: bool,
     made_user: bool,
+    /// Whether the login user, made or found, has its keys.
+    made_keys: bool,
 }
 
 impl Lab {
     /// Makes the directory, its keys and its copies.
     pub(crate) fn new(data: &Path, lhssh: Option<&Path>, lhsshd: Option<&Path>) -> Result<Self> {
-        let dir = tempfile::Builder::new().prefix("lhbench-").tempdir()?;
+        leftovers::sweep(&std::env::temp_dir());
+        leftovers::sweep(data);
+        leftovers::sweep_user(DASH_USER);
+        let prefix = leftovers::prefix();
+        let dir = tempfile::Builder::new().prefix(&prefix).tempdir()?;
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755))?;
-        let data = tempfile::Builder::new().prefix("lhbench-").tempdir_in(data)?;
+        let data = tempfile::Builder::new().prefix(&prefix).tempdir_in(data)?;
         fs::set_permissions(data.path(), Permissions::from_mode(0o755))?;
         let lhbench = copy(&std::env::current_exe()?, dir.path())?;
         let (lhssh, lhsshd) =
@@ -42,8 +49,9 @@ impl Lab {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid())?.context("who am I")?;
         let root = user.uid.is_root();
         let user = user.name;
-        let mut lab = Self { dir, data, lhbench, lhssh, lhsshd, user, root, made_user: false };
-        lab.keys_for(&lab.user.clone())?;
+        let (made_user, made_keys) = (false, false);
+        let lab = Self { dir, data, lhbench, lhssh, lhsshd, user, root, made_user, made_keys };
+        lab.keys_for(&lab.user)?;
         Ok(lab)
     }
 
@@ -92,17 +100,19 @@ impl Lab {
         if !self.root {
             return Ok(self.user.clone());
         }
-        if !self.made_user {
-            self.made_user = make_user()?;
+        if !self.made_keys {
+            self.made_user |= make_user()?;
             self.keys_for(DASH_USER)?;
+            self.made_keys = true;
         }
         Ok(DASH_USER.to_owned())
     }
 
     /// The private directory of `user`: host key, login key, authorized_keys. Both servers get
     /// the same keys and a configuration that reads them from here.
-    fn keys_for(&mut self, user: &str) -> Result<()> {
+    fn keys_for(&self, user: &str) -> Result<()> {
         let dir = self.user_dir(user);
+        _ = fs::remove_dir_all(&dir); // what an attempt that failed left
         fs::create_dir_all(&dir)?;
         for name in ["host", "login"] {
             let out = Command::new("ssh-keygen")
@@ -138,7 +148,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         if self.made_user {
-            let _ = Command::new("userdel").args(["--remove", DASH_USER]).output();
+            leftovers::remove_user(DASH_USER);
         }
     }
 }
@@ -164,8 +174,10 @@ fn make_user() -> Result<bool> {
         return Ok(false);
     }
     // A password of `*` never matches, but the account is not locked, as `!` would be.
-    let args = ["--system", "--create-home", "--shell", "/bin/dash", "--password", "*", DASH_USER];
-    let out = Command::new("useradd").args(args).output().context("useradd")?;
+    let args = ["--system", "--create-home", "--shell", "/bin/dash", "--password", "*"];
+    let whose = leftovers::prefix();
+    let named = ["--comment", &whose, DASH_USER];
+    let out = Command::new("useradd").args(args).args(named).output().context("useradd")?;
     ensure!(out.status.success(), "useradd: {}", String::from_utf8_lossy(&out.stderr));
     Ok(true)
 }

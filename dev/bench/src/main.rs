@@ -13,12 +13,14 @@ mod crypt;
 mod figures;
 mod keystrokes;
 mod lab;
+mod leftovers;
 mod measured;
 mod net;
 mod quiet;
 mod run;
 mod size;
 mod stats;
+mod stop;
 mod stream;
 mod suite;
 
@@ -105,12 +107,15 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("lhbench: {why:#}");
-            ExitCode::FAILURE
+            stop::status().map_or(ExitCode::FAILURE, ExitCode::from)
         }
     }
 }
 
 fn carry_out(task: Task) -> Result<()> {
+    if matches!(task, Task::Pipe(_) | Task::Link(_) | Task::Copy(_) | Task::Figures(_)) {
+        stop::in_order()?;
+    }
     match task {
         Task::Pipe(options) => suite::run(&options, cases::PIPE),
         Task::Link(options) => suite::run(&options, cases::LINK),

@@ -4,8 +4,10 @@
 //! reaper of everything below it, it can read exact figures from RUSAGE_CHILDREN afterwards: CPU
 //! time of the whole tree, and the largest resident set of any one process in it. With `--accept`
 //! it takes one connection first and makes it the command's stdin and stdout, as inetd does; so a
-//! server's figures hold exactly one session, the remote command included.
+//! server's figures hold exactly one session, the remote command included. A signal, or the end of
+//! the bench, ends it with everything below it.
 
+use crate::stop;
 use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::sys::prctl::set_child_subreaper;
@@ -18,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -26,6 +28,9 @@ use std::time::{Duration, Instant};
 /// The command line of `lhbench measured`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
+    /// Ends with this process, its parent
+    #[arg(long)]
+    owner: i32,
     /// Where the report goes
     #[arg(long)]
     report: PathBuf,
@@ -68,9 +73,18 @@ impl Report {
     }
 }
 
+/// The words that start `measured` below this process; the report goes to `report`.
+pub(crate) fn command(lhbench: &Path, report: &Path) -> Command {
+    let mut command = Command::new(lhbench);
+    command.arg("measured").arg("--owner").arg(std::process::id().to_string());
+    command.arg("--report").arg(report);
+    command
+}
+
 /// Runs the command of `options` and writes its report.
 pub(crate) fn main(options: &Options) -> Result<()> {
     set_child_subreaper(true)?;
+    stop::with_family(options.owner)?;
     if let Some(group) = &options.cgroup {
         let procs = group.join("cgroup.procs");
         std::fs::write(&procs, std::process::id().to_string())
@@ -78,7 +92,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     }
     let mut command = build(options)?;
     let start = Instant::now();
-    let mut child = command.spawn().with_context(|| options.command.join(" "))?;
+    let mut child = spawn(&mut command).with_context(|| options.command.join(" "))?;
     drop(command); // the connection's descriptors
     let ok = match options.until_eof {
         true => finish_at_eof(&mut child)?,
@@ -88,6 +102,11 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     reap_all();
     std::fs::write(&options.report, serde_json::to_vec(&cost(wall, ok)?)?)?;
     Ok(())
+}
+
+fn spawn(command: &mut Command) -> Result<Child> {
+    let _permit = stop::permit()?;
+    Ok(command.spawn()?)
 }
 
 fn build(options: &Options) -> Result<Command> {

@@ -5,6 +5,7 @@
 //! own on whether the emulator kept up.
 
 use crate::cases::Path;
+use crate::stop;
 use anyhow::{Context, Result, ensure};
 use linkemu::{Link, Side, Spec, Verdict};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -49,8 +50,9 @@ impl Net {
         Ok(SocketAddr::new(IpAddr::V4(address), port))
     }
 
-    /// Starts a command at one place.
+    /// Starts a command at one place, unless a signal has come.
     pub(crate) fn spawn(&self, place: Place, command: &mut Command) -> Result<Child> {
+        let _permit = stop::permit()?;
         let child = match (self, place) {
             (Self::Loopback, _) => command.spawn(),
             (Self::Emulated(link), Place::Client) => link.spawn_in(Side::A, command),

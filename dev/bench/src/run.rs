@@ -4,7 +4,7 @@ use crate::cases::{Case, Entrant, Tool, Work};
 use crate::command::{self, End, Order};
 use crate::keystrokes::Findings;
 use crate::lab::Lab;
-use crate::measured::Report;
+use crate::measured::{self, Report};
 use crate::net::{Net, Place};
 use crate::{Options, stream};
 use anyhow::{Context, Result, bail, ensure};
@@ -189,8 +189,7 @@ impl<'a> Bench<'a> {
         };
         let report = self.lab.path(&format!("{name}.json"));
         let _ = fs::remove_file(&report);
-        let mut command = Command::new(&self.lab.lhbench);
-        command.arg("measured").arg("--report").arg(report);
+        let mut command = measured::command(&self.lab.lhbench, &report);
         if end.inetd {
             command.args(["--accept", &address.to_string()]);
         }

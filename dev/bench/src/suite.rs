@@ -5,7 +5,7 @@
 use crate::cases::{Case, Entrant};
 use crate::lab::Lab;
 use crate::run::{Bench, Sample, Turn};
-use crate::{Options, chart, net, quiet};
+use crate::{Options, chart, net, quiet, stop};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::fs;
@@ -36,10 +36,12 @@ pub(crate) fn run(options: &Options, cases: &'static [Case]) -> Result<()> {
     let linkless = if cases.iter().any(|case| case.path.is_some()) { net::lacking() } else { None };
     let (mut all, mut missed) = (Vec::new(), 0);
     for case in cases.iter().filter(wanted) {
+        stop::check()?;
         let series = match (&linkless, case.path) {
             (Some(why), Some(_)) => Err(why.clone()),
             _ => turns(&mut lab, options, case).map_err(|why| format!("{why:#}")),
         };
+        stop::check()?;
         match series {
             Err(why) => missed += chart::skipped(case, &why),
             Ok(series) => {
@@ -70,7 +72,9 @@ fn turns(lab: &mut Lab, options: &Options, case: &'static Case) -> Result<Vec<Se
     let mut all: Vec<_> = entrants.map(|entrant| enter(&bench, case, entrant)).collect();
     for _ in 0..options.runs.unwrap_or(if case.path.is_some() { 3 } else { 5 }) {
         for (entrant, login, series) in all.iter_mut().filter(|(.., series)| series.goes_on()) {
-            series.take(bench.turn(entrant, *login));
+            let turn = bench.turn(entrant, *login);
+            stop::check()?; // no fault of the contender
+            series.take(turn);
         }
     }
     Ok(all.into_iter().map(|(.., series)| series).collect())

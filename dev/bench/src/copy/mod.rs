@@ -12,7 +12,7 @@ mod turn;
 use crate::lab::{self, Lab};
 use crate::quiet;
 use crate::size::Size;
-use crate::{net, suite};
+use crate::{net, stop, suite};
 use anyhow::{Result, ensure};
 use cases::{COPY, Case};
 use command::Who;
@@ -90,7 +90,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             continue;
         }
         let bench = Bench::new(&lab, lhscp.as_deref(), options, case);
-        let series = turns(&bench, options, case);
+        let series = turns(&bench, options, case)?;
         missed += table::print(case, &series);
         all.extend(series);
         suite::save(options.json.as_deref(), &all)?;
@@ -112,7 +112,7 @@ fn chosen(filters: &[String], name: &str) -> bool {
 }
 
 /// The turns of one case: the contenders alternate, so that a disturbance meets all of them.
-fn turns(bench: &Bench<'_>, options: &Options, case: &'static Case) -> Vec<Series> {
+fn turns(bench: &Bench<'_>, options: &Options, case: &'static Case) -> Result<Vec<Series>> {
     let ours = case.entrants.iter().filter(|entrant| chosen(&options.contenders, entrant.name));
     let ours = ours.map(|e| (e.name, Who::Program(e.program, e.server), e.divide));
     let peers = options.peers.iter().filter(|_| !case.first_byte);
@@ -124,10 +124,12 @@ fn turns(bench: &Bench<'_>, options: &Options, case: &'static Case) -> Vec<Serie
     }
     for _ in 0..options.runs {
         for (who, divide, series) in all.iter_mut().filter(|(.., series)| series.goes_on()) {
-            series.take(bench.turn(who, *divide));
+            let turn = bench.turn(who, *divide);
+            stop::check()?; // no fault of the contender
+            series.take(turn);
         }
     }
-    all.into_iter().map(|(.., series)| series).collect()
+    Ok(all.into_iter().map(|(.., series)| series).collect())
 }
 
 impl Series {

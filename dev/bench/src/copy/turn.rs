@@ -5,14 +5,15 @@ use super::cases::{Case, Load};
 use super::command::{self, Order, Who};
 use super::load;
 use crate::lab::Lab;
-use crate::measured::Report;
+use crate::measured::{self, Report};
 use crate::net::{Net, Place};
 use crate::run::{end_within, listening};
+use crate::stop;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -124,14 +125,8 @@ impl<'a> Bench<'a> {
         };
         let report = self.lab.path(&format!("{name}.json"));
         _ = fs::remove_file(&report);
-        let mut command = Command::new(&self.lab.lhbench);
-        command
-            .arg("measured")
-            .arg("--report")
-            .arg(report)
-            .arg("--until-eof")
-            .arg("--")
-            .args(words);
+        let mut command = measured::command(&self.lab.lhbench, &report);
+        command.arg("--until-eof").arg("--").args(words);
         command.env_remove("SSH_AUTH_SOCK").stdin(Stdio::piped());
         command.stdout(File::create(self.lab.path(&format!("{name}.out")))?);
         command.stderr(File::create(self.lab.path(&format!("{name}.err")))?);
@@ -168,6 +163,7 @@ fn wait(child: &mut Child) -> Result<()> {
 fn first_byte(target: &Path, started: Instant) -> Result<f64> {
     let deadline = started + Duration::from_secs(30);
     while Instant::now() < deadline {
+        stop::check()?;
         if has_content(target) {
             return Ok(started.elapsed().as_secs_f64());
         }

@@ -26,6 +26,7 @@ mod turn;
 
 use crate::lab::{self, Lab};
 use crate::size::Size;
+use crate::stop;
 use anyhow::{Context, Result, ensure};
 use figure::FIGURES;
 use peer::Peer;
@@ -155,7 +156,7 @@ fn measure(options: &Options, wanted: &[&figure::Figure], record: &mut Record) -
         later.programs.extend(programs.iter().map(|p| (p.name.clone(), p.label.clone())));
         let mut idle = Idle::new();
         for run in 1..=runs {
-            later.samples.extend(round(&bench, &points, &mut idle, [run, runs]));
+            later.samples.extend(round(&bench, &points, &mut idle, [run, runs])?);
             record.take(later.clone());
             record.write(&options.out)?;
         }
@@ -172,7 +173,7 @@ fn round(
     points: &[Point<'_>],
     idle: &mut Idle,
     [run, runs]: [usize; 2],
-) -> Vec<Sample> {
+) -> Result<Vec<Sample>> {
     let mut samples = Vec::new();
     let terminal = std::io::stderr().is_terminal();
     for (index, point) in points.iter().enumerate() {
@@ -187,13 +188,14 @@ fn round(
             Err(why) if run == 1 => absent(point, run, why),
             Err(_) => Vec::new(),
         });
+        stop::check()?;
     }
     match (terminal, points.first()) {
         (true, _) => eprintln!(),
         (false, Some(point)) => eprintln!("{}: run {run} of {runs}", point.place.experiment),
         (false, None) => {}
     }
-    samples
+    Ok(samples)
 }
 
 /// Who has the same key needs no login of their own.

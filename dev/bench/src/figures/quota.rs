@@ -1,6 +1,7 @@
 //! Quota: a control group for each end, which gets a share of one core: it stands in for a slower
 //! processor. cgroup v2's `cpu.max` or v1's `cpu.cfs_quota_us`, whichever this machine has.
 
+use crate::leftovers;
 use crate::net::Place;
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -22,8 +23,7 @@ impl Quota {
     pub(crate) fn new() -> Result<Self> {
         let (top, unified) = hierarchy().context("no control groups for CPU time")?;
         sweep(&top);
-        let dirs = ["client", "server"]
-            .map(|end| top.join(format!("lhbench-{}-{end}", std::process::id())));
+        let dirs = ["client", "server"].map(|end| top.join(leftovers::prefix() + end));
         let quota = Self { dirs, unified };
         for dir in &quota.dirs {
             fs::create_dir(dir).with_context(|| dir.display().to_string())?;
@@ -74,9 +74,7 @@ impl Drop for Quota {
 /// Removes what a killed run left.
 fn sweep(top: &Path) {
     for entry in fs::read_dir(top).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix("lhbench-").and_then(|rest| rest.split('-').next());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+        if entry.file_name().to_str().is_some_and(leftovers::is_left) {
             _ = fs::remove_dir(entry.path());
         }
     }

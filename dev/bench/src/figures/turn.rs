@@ -5,7 +5,7 @@ use super::meter;
 use super::program::{self, Kind, Places, Program, Way, fill};
 use super::quota::Quota;
 use crate::lab::Lab;
-use crate::measured::Report;
+use crate::measured::{self, Report};
 use crate::net::{Net, Place};
 use crate::run::{end_within, listening};
 use anyhow::{Context, Result, bail, ensure};
@@ -14,7 +14,7 @@ use std::fs::{self, File, Permissions};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -304,8 +304,7 @@ impl Bench {
         };
         let report = self.lab.path(&format!("{name}.json"));
         _ = fs::remove_file(&report);
-        let mut command = Command::new(&self.lab.lhbench);
-        command.arg("measured").arg("--report").arg(report);
+        let mut command = measured::command(&self.lab.lhbench, &report);
         if let (Ok(quota), Some(_)) = (&self.quota, job.share) {
             command.arg("--cgroup").arg(quota.dir(place));
         }
