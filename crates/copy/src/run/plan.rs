@@ -211,11 +211,17 @@ impl Leg {
         (path, old): (&[u8], Option<Meta>),
         roots: Vec<(Vec<u8>, Meta)>,
     ) -> Result<(), Failed> {
+        let is_tree = |(_, meta): &(Vec<u8>, Meta)| meta.kind == Kind::Directory;
+        let file = roots.iter().find(|root| options.list.is_some() && !is_tree(root));
+        if let Some((path, _)) = file {
+            let why = "not a directory, as --files-from needs it".to_owned();
+            return Err(Failed { what: What::Path(path.clone()), why });
+        }
         let is_directory = old.is_some_and(|old| old.kind == Kind::Directory);
         let several = options.sources.len() > 1 || roots.len() > 1;
         let failed = |why: &str| Failed { what: What::Path(path.to_vec()), why: why.to_owned() };
         if (several || path.ends_with(b"/")) && !is_directory {
-            let one_tree = !several && roots.iter().all(|(_, meta)| meta.kind == Kind::Directory);
+            let one_tree = !several && roots.iter().all(is_tree);
             match old {
                 Some(_) => return Err(failed("Not a directory")),
                 None if !one_tree => return Err(failed("No such file or directory")),
@@ -234,7 +240,7 @@ impl Leg {
                 (parent.to_vec(), Some(name.to_vec()))
             }
         };
-        let trees = roots.iter().all(|(_, meta)| meta.kind == Kind::Directory);
+        let trees = roots.iter().all(is_tree);
         let makes = name.is_some() && old.is_none() && trees && !options.dry_run;
         if let Some(journal) = journal.filter(|_| makes) {
             // The same command means the same, though its target is there by then.

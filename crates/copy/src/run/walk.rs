@@ -7,6 +7,8 @@
 //! Directories are under way together: a wide tree costs a few round trips, not some for each.
 //! A target directory that this run made has nothing in it, so its files need not be looked for.
 
+mod listed;
+
 use super::control::Control;
 use super::copying::Copying;
 use super::lane::At;
@@ -364,6 +366,11 @@ impl<'c, 'a> Walk<'c, 'a> {
         self.copying.options.filter.allows(at.below(), is_directory).then_some(at)
     }
 
+    /// Whether the user does not exclude a name of which it is known what it is.
+    fn allows(&self, at: &Found, meta: &Meta) -> bool {
+        self.copying.options.filter.allows(at.below(), meta.kind == Kind::Directory)
+    }
+
     fn name(&mut self, directory: &mut Directory, name: &[u8], meta: Meta) {
         let admitted = self.admitted(directory, name, meta.kind == Kind::Directory);
         let Some(at) = admitted else { return };
@@ -441,137 +448,6 @@ impl<'c, 'a> Walk<'c, 'a> {
 
     fn fault(&self, path: &[u8], why: &str) {
         self.copying.fault(path, &Fault::other(why));
-    }
-
-    /// `--files-from`: names below the one source, in the list's order, with the directories that
-    /// lead to them.
-    fn listed_names(&mut self, from: &[u8], to: &[u8], meta: &Meta) {
-        let Some(list) = &self.copying.options.list else { return };
-        let names = match list.open() {
-            Ok(names) => names,
-            Err(error) => return self.copying.fault(from, &Fault::from(error)),
-        };
-        let mut made = HashMap::new();
-        // F2: only what the user named may be a link to a directory.
-        if !self.make_listed(&mut made, (from, to), meta, Ask::Stat) {
-            return;
-        }
-        for name in names {
-            match name {
-                Ok(name) => self.listed_name(&mut made, (from, to), &name),
-                Err(error) => return self.copying.fault(from, &Fault::from(error)),
-            }
-        }
-    }
-
-    fn listed_name(
-        &mut self,
-        made: &mut HashMap<Vec<u8>, bool>,
-        (root, target): (&[u8], &[u8]),
-        name: &[u8],
-    ) {
-        for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
-            let directory = name.get(..at).unwrap_or_default();
-            let to = names::join(target, directory);
-            let is_there = match made.get(&to) {
-                Some(is_there) => *is_there,
-                None => {
-                    let from = names::join(root, directory);
-                    match self.control.call(At::Source, Ask::Stat(from.clone())) {
-                        Ok(Told::Meta(meta)) => {
-                            self.make_listed(made, (&from, &to), &meta, Ask::Lstat)
-                        }
-                        other => {
-                            let fault = other.err().unwrap_or(Fault::Missing);
-                            return self.copying.fault(name, &fault);
-                        }
-                    }
-                }
-            };
-            if !is_there {
-                return self.fault(name, "the directory that it belongs into is not there");
-            }
-        }
-        let (from, to) = (names::join(root, name), names::join(target, name));
-        let at = Found { from, to, above: target.len(), depth: 1, fresh: false };
-        let ask = match self.copying.options.preserve {
-            true => Ask::Lstat(at.from.clone()),
-            false => Ask::Stat(at.from.clone()),
-        };
-        match self.control.call(At::Source, ask) {
-            Ok(Told::Meta(meta)) if meta.kind == Kind::Directory => {
-                if !self.copying.options.recursive {
-                    self.make_listed(made, (&at.from, &at.to), &meta, Ask::Lstat);
-                    return;
-                }
-                self.directory(at, meta);
-                self.go();
-            }
-            Ok(Told::Meta(meta)) => self.known(at, meta),
-            other => self.copying.fault(name, &other.err().unwrap_or(Fault::Missing)),
-        }
-    }
-
-    /// Makes a directory that leads to listed names, once; whether it is there. `look` is how to see
-    /// what is there already.
-    fn make_listed(
-        &mut self,
-        made: &mut HashMap<Vec<u8>, bool>,
-        (from, to): (&[u8], &[u8]),
-        meta: &Meta,
-        look: fn(Vec<u8>) -> Ask,
-    ) -> bool {
-        if to.is_empty() {
-            return true;
-        }
-        if let Some(is_there) = made.get(to) {
-            return *is_there;
-        }
-        if self.copying.options.dry_run {
-            made.insert(to.to_vec(), true);
-            return true;
-        }
-        let mode = (meta.mode & 0o777 & !self.copying.umask) | WORKABLE;
-        let refused = self.control.call(At::Target, Ask::Mkdir(to.to_vec(), mode)).err();
-        let fresh = refused.is_none();
-        let is_there = refused.is_none_or(|why| self.is_directory(to, look, why));
-        made.insert(to.to_vec(), is_there);
-        if !is_there {
-            return false;
-        }
-        self.copying.report().directories += u64::from(fresh);
-        if fresh || self.copying.options.preserve {
-            self.copying.late().directories.push((to.to_vec(), *meta));
-        }
-        if self.wants_xattrs() {
-            let told = self.listed_xattrs(from);
-            self.note_xattrs(to.to_vec(), told);
-        }
-        true
-    }
-
-    /// Whether what could not be made is there already; if not, that is told.
-    fn is_directory(&mut self, to: &[u8], look: fn(Vec<u8>) -> Ask, refused: Fault) -> bool {
-        let fault = match self.control.call(At::Target, look(to.to_vec())) {
-            Ok(Told::Meta(meta)) if meta.kind == Kind::Directory => return true,
-            Ok(_) => Fault::other(IN_THE_WAY),
-            Err(Fault::Missing) => unmade(&refused),
-            Err(fault) => fault,
-        };
-        self.copying.fault(to, &fault);
-        false
-    }
-
-    fn listed_xattrs(&mut self, from: &[u8]) -> Answered {
-        if !self.control.ends.source.is_remote() {
-            return xattrs_of(from);
-        }
-        let Told::Open(open) = self.control.call(At::Source, Ask::Opendir(from.to_vec()))? else {
-            return Err(Fault::Missing);
-        };
-        let told = self.control.call(At::Source, Ask::GetXattrs(open.clone()));
-        let _ = self.control.call(At::Source, Ask::Close(open));
-        told
     }
 }
 
