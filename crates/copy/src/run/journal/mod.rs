@@ -32,7 +32,7 @@ use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
@@ -77,12 +77,7 @@ impl Journal {
         let key = key(ends);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(format!("{}.journal", name(&key)));
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(&path)?;
-        if !locked(&file, patience) {
-            return Ok(None);
-        }
+        let Some(mut file) = locked(&path, patience)? else { return Ok(None) };
         let (mut known, end) = load(&mut file, &key)?;
         if known.boot != boot {
             known.parts.clear();
@@ -237,17 +232,32 @@ impl Tail {
     }
 }
 
-/// Whether the lock could be had.
-fn locked(file: &File, patience: Duration) -> bool {
+/// The file at `path`, locked; `None` if somebody else has it for longer than `patience`.
+fn locked(path: &Path, patience: Duration) -> io::Result<Option<File>> {
     let end = Instant::now() + patience;
     loop {
-        if rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            return true;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(path)?;
+        let is_locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        // Whoever had it may have put another file in its place, and have locked that one.
+        if is_locked && is_at(&file, path)? {
+            return Ok(Some(file));
         }
         if Instant::now() >= end {
-            return false;
+            return Ok(None);
         }
         sleep(LOOK);
+    }
+}
+
+/// Whether the file is still what stands under `path`.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let inode = |meta: fs::Metadata| (meta.dev(), meta.ino());
+    match fs::metadata(path) {
+        Ok(meta) => Ok(inode(meta) == inode(file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

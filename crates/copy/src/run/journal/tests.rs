@@ -171,6 +171,34 @@ fn a_part_that_nobody_came_by_is_known_until_it_is_cleared() {
     assert!(!journal.has_abandoned());
 }
 
+/// A run that tidies the journal puts another file in its place: whoever has waited for the old one
+/// has waited for nothing.
+#[test]
+fn a_lock_of_a_journal_that_was_replaced_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    written(directory.path());
+    let path = file(directory.path());
+    let lock = |path: &Path| locked(path, Duration::ZERO).unwrap().unwrap();
+    let (old, fresh) = (lock(&path), directory.path().join("fresh"));
+    let is_open = |fd: &fs::DirEntry| fs::read_link(fd.path()).is_ok_and(|open| open == path);
+    let opened = || fs::read_dir("/proc/self/fd").unwrap().flatten().filter(is_open).count();
+    std::thread::scope(|scope| {
+        let patience = Duration::from_millis(700);
+        let at = directory.path();
+        let waiting = scope.spawn(move || Journal::open(at, ENDS, b"boot", patience).unwrap());
+        while opened() < 2 && !waiting.is_finished() {}
+        fs::copy(&path, &fresh).unwrap();
+        let new = lock(&fresh);
+        assert!(is_at(&old, &path).unwrap());
+        fs::rename(&fresh, &path).unwrap();
+        assert!(!is_at(&old, &path).unwrap());
+        drop(old);
+        assert!(waiting.join().unwrap().is_none(), "somebody else has the journal");
+        drop(new);
+    });
+    assert!(open(directory.path()).finished(b"done").is_some());
+}
+
 #[test]
 fn a_journal_of_a_run_that_is_dying_is_waited_for() {
     let directory = tempfile::tempdir().unwrap();
