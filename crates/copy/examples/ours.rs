@@ -2,12 +2,11 @@
 //! log, which cargo does not build for another crate's tests. With a file named by
 //! `LHSCP_TEST_FUSE` it dies when it is asked for files, and takes a byte off that file, until the
 //! file is empty. With a word in `LHSCP_TEST_WORD` it dies when it is asked for that, but does it
-//! first, and answers nothing any more.
+//! first, and answers nothing any more; `\0` in it is a NUL.
 
 use sftp::server::{Account, Action, Level, Log, Options, Output, Setup};
 use std::fmt::Arguments;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,9 +65,9 @@ struct Fuse {
 
 impl Fuse {
     fn new(path: PathBuf) -> Self {
-        let word = std::env::var_os("LHSCP_TEST_WORD").map(OsStringExt::into_vec);
-        let late = word.is_some();
-        let word = word.unwrap_or_else(|| b"get-files@longhaul".to_vec());
+        let word = std::env::var("LHSCP_TEST_WORD").map(|word| word.replace("\\0", "\0"));
+        let late = word.is_ok();
+        let word = word.unwrap_or_else(|_| "get-files@longhaul".to_owned()).into_bytes();
         Self { path, word, late, heard: Vec::new() }
     }
 

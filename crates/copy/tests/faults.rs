@@ -5,7 +5,10 @@
 
 mod common;
 
-use common::{Lab, here, host, options, ours, ours_with_a_fuse, parts, plant, stock, there, tree};
+use common::{
+    Lab, PLAIN, here, host, options, ours, ours_with_a_fuse, ours_without, parts, plant, stock,
+    there, tree,
+};
 use copy::options::{Host, Lanes, Options};
 use copy::report::What;
 use copy::{Event, Observer};
@@ -163,6 +166,62 @@ fn r2_an_upload_that_was_killed_goes_on_where_it_stopped() {
 #[test]
 fn r2_a_download_that_was_killed_goes_on_where_it_stopped() {
     killed_and_resumed("r2_a_download_that_was_killed_goes_on_where_it_stopped", false);
+}
+
+/// The end of a request to open a part file that is new, with SFTP's flags for it.
+const NEW_PART: &str = ".part\\0\\0\\0+";
+
+fn to_plain(lab: &Path) -> Options {
+    let server = ours_without(PLAIN, NEW_PART, &lab.join("fuse"));
+    options(here(&lab.join("source")), there(&server, &lab.join("target")))
+}
+
+/// The part file of the killed run is gone, and the lane that made a new one died before anything
+/// was in it. What the old one had is not in the new one, and nobody would compare.
+#[test]
+fn r2_a_part_file_that_was_made_anew_is_not_taken_for_the_old_one() {
+    let test = "r2_a_part_file_that_was_made_anew_is_not_taken_for_the_old_one";
+    if let Some(lab) = std::env::var_os("LHSCP_TEST_LAB") {
+        let lab = std::path::PathBuf::from(lab);
+        let stop = Stop(AtomicU64::new(10_000_000));
+        copy::run_with_state(&to_plain(&lab), &stop, Some(&lab.join("state")));
+        return;
+    }
+    let lab = Lab::new();
+    fs::write(lab.path("source"), noise(3, 20_000_000)).unwrap();
+    in_a_process_that_dies(test, lab.directory.path());
+    let part = parts(lab.directory.path()).pop().unwrap();
+    fs::remove_file(lab.path(part.to_str().unwrap())).unwrap();
+    fs::write(lab.path("fuse"), "x").unwrap();
+    let report = lab.good(&to_plain(lab.directory.path()));
+    assert_eq!(fs::read_to_string(lab.path("fuse")).unwrap(), "", "the lane died");
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    assert_eq!(report.bytes, 20_000_000, "{report:?}");
+}
+
+fn from_plain(lab: &Path, denied: &str) -> Options {
+    let server = ours_without(denied, NEW_PART, &lab.join("none"));
+    options(there(&server, &lab.join("source")), here(&lab.join("target")))
+}
+
+#[test]
+fn r2_a_part_outlives_a_run_that_cannot_open_the_source() {
+    let test = "r2_a_part_outlives_a_run_that_cannot_open_the_source";
+    if let Some(lab) = std::env::var_os("LHSCP_TEST_LAB") {
+        let lab = std::path::PathBuf::from(lab);
+        let stop = Stop(AtomicU64::new(10_000_000));
+        copy::run_with_state(&from_plain(&lab, PLAIN), &stop, Some(&lab.join("state")));
+        return;
+    }
+    let lab = Lab::new();
+    fs::write(lab.path("source"), noise(3, 20_000_000)).unwrap();
+    in_a_process_that_dies(test, lab.directory.path());
+    let report = lab.copy(&from_plain(lab.directory.path(), "open"));
+    assert_eq!((report.exit_code(), report.failures.len()), (1, 1), "{report:?}");
+    assert_eq!(parts(lab.directory.path()).len(), 1);
+    let report = lab.good(&from_plain(lab.directory.path(), PLAIN));
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    assert!(report.bytes < 15_000_000, "it goes on: {report:?}");
 }
 
 fn in_place(lab: &Path, upload: bool) -> Options {

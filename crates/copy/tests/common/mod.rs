@@ -78,6 +78,16 @@ pub(crate) fn ours_that_dies_after(word: &str, fuse: &Path) -> Arc<Host> {
     host("/usr/bin/env", &[&fuse, &word, &our_program()])
 }
 
+/// What makes ours a server that compares no content, as stock ones are.
+pub(crate) const PLAIN: &str = "block-hashes,put-files,get-files";
+
+/// The same without these requests. Without a fuse it lives.
+pub(crate) fn ours_without(denied: &str, word: &str, fuse: &Path) -> Arc<Host> {
+    let (fuse, word) =
+        (format!("LHSCP_TEST_FUSE={}", fuse.display()), format!("LHSCP_TEST_WORD={word}"));
+    host("/usr/bin/env", &[&fuse, &word, &our_program(), "-P", denied])
+}
+
 pub(crate) fn our_program() -> String {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/ours");

@@ -53,8 +53,12 @@ struct Tail {
     file: File,
     end: u64,
     next: u32,
-    /// Known parts that this run goes on with, or has finished.
+    /// Known parts that this run goes on with, has finished or has cleared.
     taken: HashSet<PathHash>,
+    /// Those that are finished or cleared: what is known of them says nothing about a new one.
+    ended: HashSet<PathHash>,
+    /// What has a part, as the file tells.
+    parts: HashSet<PathHash>,
 }
 
 /// An open journal; nobody else has it open.
@@ -84,7 +88,7 @@ impl Journal {
         }
         file.set_len(end)?;
         let next = known.numbers.keys().max().map_or(0, |last| last.saturating_add(1));
-        let mut tail = Tail { file, end, next, taken: HashSet::new() };
+        let mut tail = Tail::new(file, end, next, &known);
         if known.stale() > WORTH_TIDYING {
             tail.rewrite(&key, &path, &known, boot)?;
         } else if end == 0 || known.boot != boot {
@@ -101,7 +105,9 @@ impl Journal {
 
     /// What a stopped run has left of `path`, if the source is still the same.
     pub(super) fn part(&self, path: &[u8], source: &Identity) -> Option<&Part> {
-        self.known.parts.get(&hash(path)).filter(|part| part.source == *source)
+        let hash = hash(path);
+        let part = self.known.parts.get(&hash).filter(|part| part.source == *source)?;
+        (!self.tail().ended.contains(&hash)).then_some(part)
     }
 
     /// What source and target were when `path` was finished.
@@ -128,6 +134,7 @@ impl Journal {
         tail.next = tail.next.wrapping_add(1);
         tail.take(&self.known, &hash);
         tail.append(&self.key, PART, &part_record(number, &hash, part))?;
+        tail.parts.insert(hash);
         for range in part.done.iter() {
             tail.append(&self.key, DONE, &done_record(number, range))?;
         }
@@ -152,8 +159,10 @@ impl Journal {
         target: &Identity,
     ) -> io::Result<()> {
         let (hash, mut tail) = (hash(path), self.tail());
-        tail.take(&self.known, &hash);
-        tail.append(&self.key, FINISHED, &finished_record(&hash, source, target))
+        tail.end_part(&self.known, &hash);
+        tail.append(&self.key, FINISHED, &finished_record(&hash, source, target))?;
+        tail.parts.remove(&hash);
+        Ok(())
     }
 
     /// Parts of earlier runs that this one did not come by: the source's path, and the path.
@@ -169,7 +178,17 @@ impl Journal {
 
     /// The part of `path` was removed.
     pub(super) fn clear(&self, path: &[u8]) -> io::Result<()> {
-        self.append(CLEARED, &hash(path))
+        self.tail().clear(self, &hash(path)).map(drop)
+    }
+
+    /// The part of `path` is about to be made anew. That must not be forgotten, not even by a crash
+    /// of this host: the next run would take the new part's holes for what the old one had.
+    pub(super) fn begin_anew(&self, path: &[u8]) -> io::Result<()> {
+        let mut tail = self.tail();
+        match tail.clear(self, &hash(path))? {
+            true => tail.file.sync_data(),
+            false => Ok(()),
+        }
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -182,11 +201,34 @@ impl Journal {
 }
 
 impl Tail {
+    fn new(file: File, end: u64, next: u32, known: &Known) -> Self {
+        let parts = known.parts.keys().copied().collect();
+        Self { file, end, next, taken: HashSet::new(), ended: HashSet::new(), parts }
+    }
+
     /// This run comes by a part.
     fn take(&mut self, known: &Known, part: &PathHash) {
         if known.parts.contains_key(part) {
             self.taken.insert(*part);
         }
+    }
+
+    /// What earlier runs have left of a part is no more.
+    fn end_part(&mut self, known: &Known, part: &PathHash) {
+        self.take(known, part);
+        if known.parts.contains_key(part) {
+            self.ended.insert(*part);
+        }
+    }
+
+    /// Nothing that was noted of a part holds any more; whether anything was.
+    fn clear(&mut self, journal: &Journal, part: &PathHash) -> io::Result<bool> {
+        self.end_part(&journal.known, part);
+        if !self.parts.contains(part) {
+            return Ok(false);
+        }
+        self.append(&journal.key, CLEARED, part)?;
+        Ok(self.parts.remove(part))
     }
 
     fn append(&mut self, key: &[u8; 32], kind: u8, payload: &[u8]) -> io::Result<()> {
@@ -210,7 +252,7 @@ impl Tail {
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
         let file = options.open(&fresh)?;
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let mut tail = Self { file, end: 0, next: self.next, taken: HashSet::new() };
+        let mut tail = Self::new(file, 0, self.next, known);
         tail.append(key, BEGIN, boot)?;
         if known.made {
             tail.append(key, MADE, &[])?;

@@ -7,7 +7,8 @@
 //!          2 done: number, start, end    3 ready: number
 //!          4 finished: path hash, identity of source, identity of target
 //!          5 made: the target did not exist, and became a copy of the one source
-//!          6 cleared: path hash of a part whose source is gone, and which was removed
+//!          6 cleared: path hash of a part that was removed, as its source is gone, or that is made
+//!                   anew
 //! ```
 //! Numbers are little-endian.
 

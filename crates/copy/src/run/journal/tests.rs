@@ -171,6 +171,40 @@ fn a_part_that_nobody_came_by_is_known_until_it_is_cleared() {
     assert!(!journal.has_abandoned());
 }
 
+#[test]
+fn r2_of_a_part_that_is_made_anew_nothing_old_is_known() {
+    let directory = tempfile::tempdir().unwrap();
+    written(directory.path());
+    let journal = open(directory.path());
+    assert!(journal.part(b"part", &identity(99)).is_some());
+    journal.begin_anew(b"part").unwrap();
+    assert_eq!(journal.part(b"part", &identity(99)), None, "in this run");
+    assert_eq!(journal.abandoned().len(), 1, "nor is it left behind");
+    drop(journal);
+    let journal = open(directory.path());
+    assert_eq!(journal.part(b"part", &identity(99)), None, "nor in the next");
+    // Of what was begun in the same run, either.
+    let begun = journal.begin(&part(b"part", 99)).unwrap();
+    journal.done(begun, &(0..10)).unwrap();
+    journal.begin_anew(b"part").unwrap();
+    drop(journal);
+    let journal = open(directory.path());
+    assert_eq!(journal.part(b"part", &identity(99)), None);
+    // What nothing is noted of costs nothing.
+    let len = fs::metadata(file(directory.path())).unwrap().len();
+    journal.begin_anew(b"part").unwrap();
+    assert_eq!(fs::metadata(file(directory.path())).unwrap().len(), len);
+}
+
+#[test]
+fn r2_a_part_that_was_finished_has_left_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    written(directory.path());
+    let journal = open(directory.path());
+    journal.finish(b"part", &identity(99), &identity(99)).unwrap();
+    assert_eq!(journal.part(b"part", &identity(99)), None);
+}
+
 /// A run that tidies the journal puts another file in its place: whoever has waited for the old one
 /// has waited for nothing.
 #[test]

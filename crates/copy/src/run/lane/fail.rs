@@ -70,7 +70,10 @@ impl Lane<'_> {
             self.copying.failed(entry, &fault);
         }
         // Large parts are kept: once the cause is gone, the next run goes on with them.
-        let kept = matches!(&file.stage, Stage::Job(job) if job.number.is_some());
+        let kept = match &file.stage {
+            Stage::Job(job) => job.number.is_some(),
+            Stage::New(_) => self.left(&file).is_some(),
+        };
         if !kept || changed {
             self.remove_part(id, part);
         }

@@ -158,7 +158,7 @@ impl Lane<'_> {
     }
 
     /// What an earlier attempt has left of it.
-    fn left(&self, file: &File) -> Option<Left> {
+    pub(super) fn left(&self, file: &File) -> Option<Left> {
         let entry = file.entry();
         let way = self.way(file);
         if !way.is_resumable() {
@@ -190,6 +190,11 @@ impl Lane<'_> {
             Way::Part if self.left(file).is_some() => Ask::Reopen(to),
             Way::Part => Ask::Create(to),
         };
+        if matches!(open, Ask::Create(_))
+            && let Err(fault) = self.forget_part(id)
+        {
+            return self.fail(id, fault);
+        }
         self.ask_for(At::Source, Ask::Open(from), id, What::SourceOpened);
         self.ask_for(At::Target, open, id, What::TargetOpened);
     }
@@ -252,7 +257,25 @@ impl Lane<'_> {
             return self.opened_one(id);
         }
         file.cleared = true;
+        if let Err(fault) = self.forget_part(id) {
+            if let Some(file) = self.files.get_mut(&id) {
+                file.fault.get_or_insert(fault);
+            }
+            return self.opened_one(id);
+        }
         self.ask_for(At::Target, Ask::Remove(part), id, What::Cleared);
+    }
+
+    /// Before a part file is made anew: what earlier attempts have moved is not in it. Without a
+    /// word of that in the journal none is made.
+    fn forget_part(&mut self, id: FileId) -> Result<(), Fault> {
+        let Some(file) = self.files.get_mut(&id) else { return Ok(()) };
+        if let Stage::New(entry) = &mut file.stage {
+            entry.left = None;
+        }
+        let Some(journal) = &self.copying.journal else { return Ok(()) };
+        let noted = journal.begin_anew(&file.entry().to);
+        noted.map_err(|error| Fault::other(format!("the journal cannot be written: {error}")))
     }
 
     /// Where a source that may have holes has data: known at once here, asked for elsewhere.
@@ -287,7 +310,7 @@ impl Lane<'_> {
     fn share(&mut self, id: FileId) {
         let Some(file) = self.files.get(&id) else { return };
         let Stage::New(entry) = &file.stage else { return };
-        let left = self.left(file).filter(|_| !file.cleared).unwrap_or_default();
+        let left = self.left(file).unwrap_or_default();
         let size = entry.meta.size;
         let all = Ranges::of(0..size);
         // Of a file that is compared, holes count too: they may be none at the other end.
