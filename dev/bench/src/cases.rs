@@ -17,11 +17,11 @@ pub(crate) enum Work {
     PullPipe,
     /// `ssh -s host discard@longhaul <FILE`
     Discard,
-    /// `ssh -s host zeros@longhaul | head -c SIZE >/dev/null`
+    /// `ssh -s host zeros@longhaul | lhbench take SIZE`
     Zeros,
-    /// `ssh host 'lhbench early' <FILE`: bytes of the first second after the first of them
+    /// `ssh host 'lhbench early SIZE' <FILE`: bytes of the first second after the first of them
     EarlyPush,
-    /// `ssh host 'cat FILE' | lhbench early`
+    /// `ssh host 'cat FILE' | lhbench early SIZE`
     EarlyPull,
     /// A keystroke's round trip beside a push at full speed on the same connection: p99
     KeysPush,

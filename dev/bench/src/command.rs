@@ -29,6 +29,25 @@ pub(crate) struct End {
 
 const SSHD: &str = "/usr/sbin/sshd";
 
+impl Work {
+    /// What reads the source at one end, the same for every contender.
+    fn reader(self, source: &Path) -> String {
+        let file = source.display();
+        match self {
+            Self::PushPipe | Self::PullPipe => format!("dd if={file} bs=1M status=none"),
+            _ => format!("cat {file}"),
+        }
+    }
+
+    /// What takes the stream at the other.
+    fn sink(self) -> &'static str {
+        match self {
+            Self::PushPipe | Self::PullPipe => "dd of=/dev/null bs=1M status=none",
+            _ => "cat >/dev/null",
+        }
+    }
+}
+
 /// Whether what an entrant needs is installed; if not, what is missing.
 pub(crate) fn missing(lab: &Lab, entrant: &Entrant) -> Option<String> {
     let ours = |side, path: &Option<PathBuf>, name: &str| {
@@ -60,11 +79,10 @@ pub(crate) fn server(lab: &Lab, entrant: &Entrant, order: &Order<'_>) -> Result<
         }
         Tool::Iperf => end(words(&["iperf3", "-s", "-1", "-B", &address, "-p", &port])),
         Tool::Netcat if order.work.is_push() => {
-            end(shell(&format!("nc -l {address} {port} | cat >/dev/null")))
+            end(shell(&format!("nc -l {address} {port} | {}", order.work.sink())))
         }
         Tool::Netcat => {
-            let file = order.source.display();
-            end(shell(&format!("cat {file} | nc -N -l {address} {port}")))
+            end(shell(&format!("{} | nc -N -l {address} {port}", order.work.reader(order.source))))
         }
     })
 }
@@ -102,38 +120,32 @@ fn ssh(lab: &Lab, side: Side, entrant: &Entrant, order: &Order<'_>) -> Result<En
         base = [become_user(order.user), base].concat();
     }
     base.extend(words(entrant.args));
-    let file = order.source.display();
     let from_file = Some(order.source.to_path_buf());
+    let (reader, sink) = (order.work.reader(order.source), order.work.sink());
     let lhbench = lab.lhbench.display();
     let remote = |text: &str| [base.clone(), vec![text.to_owned()]].concat();
     let (words, stdin) = match order.work {
-        Work::PushFile => (remote("cat >/dev/null"), from_file),
-        Work::PullFile => (piped("\"$@\" | cat >/dev/null", remote(&format!("cat {file}"))), None),
-        Work::PushPipe => {
-            let script = format!("dd if={file} bs=1M status=none | \"$@\"");
-            (piped(&script, remote("dd of=/dev/null bs=1M status=none")), None)
+        Work::PushFile => (remote(sink), from_file),
+        Work::PullFile | Work::PullPipe => {
+            (piped(&format!("\"$@\" | {sink}"), remote(&reader)), None)
         }
-        Work::PullPipe => {
-            let command = remote(&format!("dd if={file} bs=1M status=none"));
-            (piped("\"$@\" | dd of=/dev/null bs=1M status=none", command), None)
-        }
+        Work::PushPipe => (piped(&format!("{reader} | \"$@\""), remote(sink)), None),
         Work::Discard => (subsystem(base, "discard@longhaul"), from_file),
         Work::Zeros => {
-            // head ends the run, so the client's own exit status says nothing.
-            let script = format!("set +o pipefail; \"$@\" | head -c {} >/dev/null", order.size);
+            // Who has taken enough ends the run, so the client's own exit status says nothing.
+            let script = format!("set +o pipefail; \"$@\" | {lhbench} take {}", order.size);
             (piped(&script, subsystem(base, "zeros@longhaul")), None)
         }
         Work::KeysPush | Work::KeysPull | Work::FairPush | Work::FairPull => {
             (keystrokes(lab, side, &base, order), None)
         }
-        Work::EarlyPush => (remote(&format!("{lhbench} early")), from_file),
+        Work::EarlyPush => (remote(&format!("{lhbench} early {}", order.size)), from_file),
         Work::EarlyPull => {
-            // The count ends the run, so the client's own exit status says nothing.
-            let script = format!("set +o pipefail; \"$@\" | {lhbench} early");
-            (piped(&script, remote(&format!("cat {file}"))), None)
+            let script = format!("set +o pipefail; \"$@\" | {lhbench} early {}", order.size);
+            (piped(&script, remote(&reader)), None)
         }
         Work::Login => (remote("true"), None),
-        Work::SlowPull => (remote(&format!("cat {file}")), None),
+        Work::SlowPull => (remote(&reader), None),
         Work::SlowPush => (remote(&format!("{lhbench} throttle 1M")), from_file),
     };
     Ok(End { words, stdin, inetd: false })
@@ -200,9 +212,11 @@ fn netcat(order: &Order<'_>) -> End {
     let (address, port) = (order.server.ip(), order.server.port());
     let file = order.source.display();
     let line = match order.work {
-        Work::PushPipe => format!("dd if={file} bs=1M status=none | nc -N {address} {port}"),
+        Work::PushPipe => {
+            format!("{} | nc -N {address} {port}", order.work.reader(order.source))
+        }
         work if work.is_push() => format!("nc -N {address} {port} <{file}"),
-        _ => format!("nc -d {address} {port} | cat >/dev/null"),
+        work => format!("nc -d {address} {port} | {}", work.sink()),
     };
     End { words: shell(&line), ..End::default() }
 }

@@ -56,8 +56,11 @@ enum Task {
     /// Types beside bulk on one connection
     #[command(hide = true)]
     Keystrokes(keystrokes::Options),
-    /// Reads stdin until a second after its first byte, and says how many bytes that were
-    Early,
+    /// Reads stdin until a second after its first byte, and says how many bytes that were; fails
+    /// when it ends earlier, before SIZE bytes
+    Early { size: Size },
+    /// Reads SIZE bytes of stdin; fails when there are fewer
+    Take { size: Size },
     /// Reads stdin at so many bytes per second
     Throttle { rate: Size },
     #[command(hide = true)]
@@ -130,10 +133,11 @@ fn carry_out(task: Task) -> Result<()> {
         }
         Task::Gen { size } => stream::write(&mut std::io::stdout().lock(), size.0),
         Task::Keystrokes(options) => keystrokes::main(&options),
-        Task::Early => {
-            println!("{}", stream::early(&mut std::io::stdin().lock(), stream::SECOND)?);
+        Task::Early { size } => {
+            println!("{}", stream::early(&mut std::io::stdin().lock(), stream::SECOND, size.0)?);
             Ok(())
         }
+        Task::Take { size } => stream::take(&mut std::io::stdin().lock(), size.0),
         Task::Throttle { rate } => stream::drain_slowly(&mut std::io::stdin().lock(), rate.0),
         Task::Measured(options) => measured::main(&options),
     }

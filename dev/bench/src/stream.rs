@@ -1,6 +1,6 @@
 //! The fixed byte stream that runs read, and a reader of limited speed.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::io::{ErrorKind, Read, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -51,20 +51,34 @@ pub(crate) fn drain_slowly(input: &mut dyn Read, rate: u64) -> Result<()> {
     }
 }
 
+/// Reads `size` bytes and no more; fails when there are fewer.
+pub(crate) fn take(input: &mut dyn Read, size: u64) -> Result<()> {
+    let mut buffer = vec![0; BLOCK];
+    let mut left = size;
+    while left > 0 {
+        let part = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
+        let got = input.read(&mut buffer[..part])?;
+        ensure!(got > 0, "{} of {size} bytes arrived", size - left);
+        left -= got as u64;
+    }
+    Ok(())
+}
+
 /// What counts as early.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// Bytes of `input` until `time` after the first of them.
-pub(crate) fn early(input: &mut dyn Read, time: Duration) -> Result<u64> {
+/// Bytes of `input` until `time` after the first of them; fails when it ends earlier and is shorter
+/// than `size`.
+pub(crate) fn early(input: &mut dyn Read, time: Duration, size: u64) -> Result<u64> {
     let mut buffer = vec![0; BLOCK];
     let mut taken = input.read(&mut buffer)? as u64;
     let start = Instant::now();
-    while start.elapsed() < time {
-        match input.read(&mut buffer)? {
-            0 => break,
-            got => taken += got as u64,
-        }
+    while start.elapsed() < time && taken < size {
+        let got = input.read(&mut buffer)?;
+        ensure!(got > 0, "the stream ended after {taken} of {size} bytes");
+        taken += got as u64;
     }
+    ensure!(taken > 0, "nothing arrived");
     Ok(taken)
 }
 
@@ -89,7 +103,22 @@ mod tests {
     #[test]
     fn what_comes_late_does_not_count() {
         let bytes = vec![0; 3 * BLOCK];
-        assert_eq!(early(&mut bytes.as_slice(), SECOND).unwrap(), 3 * BLOCK as u64);
-        assert_eq!(early(&mut bytes.as_slice(), Duration::ZERO).unwrap(), BLOCK as u64);
+        let whole = bytes.len() as u64;
+        assert_eq!(early(&mut bytes.as_slice(), SECOND, whole).unwrap(), whole);
+        assert_eq!(early(&mut bytes.as_slice(), Duration::ZERO, whole).unwrap(), BLOCK as u64);
+    }
+
+    #[test]
+    fn a_stream_that_breaks_off_is_no_figure() {
+        let bytes = vec![0; BLOCK + 1];
+        let whole = bytes.len() as u64;
+        assert!(early(&mut bytes.as_slice(), SECOND, whole + 1).is_err());
+        assert!(early(&mut [].as_slice(), Duration::ZERO, whole).is_err(), "nothing at all");
+
+        let mut rest = bytes.as_slice();
+        take(&mut rest, whole - 1).unwrap();
+        assert_eq!(rest.len(), 1, "no more than was asked for");
+        let why = take(&mut bytes.as_slice(), whole + 1).unwrap_err().to_string();
+        assert_eq!(why, format!("{whole} of {} bytes arrived", whole + 1));
     }
 }

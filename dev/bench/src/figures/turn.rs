@@ -45,6 +45,17 @@ pub(crate) enum Load {
     Copy { bytes: u64 },
 }
 
+impl Load {
+    /// Whether a stream that took so many seconds lasted as long as it was asked to: the last read
+    /// may come a little before the end.
+    fn is_whole(self, took: f64) -> bool {
+        match self {
+            Self::Stream { seconds } | Self::Slow { seconds } => took >= 0.9 * seconds,
+            Self::Login | Self::Copy { .. } => true,
+        }
+    }
+}
+
 /// What one turn does.
 #[derive(Clone, Debug)]
 pub(crate) struct Job<'a> {
@@ -157,6 +168,12 @@ impl Bench {
         };
         let bytes = meter.bytes();
         ensure!(bytes > 0, "nothing arrived: {}", self.said("client"));
+        ensure!(
+            bytes >= self.size || job.load.is_whole(meter.seconds),
+            "the stream broke after {:.1} s: {}",
+            meter.seconds,
+            self.said("client")
+        );
         Ok((meter, bytes))
     }
 
@@ -364,4 +381,16 @@ fn ends(child: &mut Child, seconds: f64) -> Result<bool> {
         sleep(Duration::from_millis(2));
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_broke_early_is_not_whole() {
+        let load = Load::Stream { seconds: 4.0 };
+        assert!(load.is_whole(3.7) && !load.is_whole(3.5));
+        assert!(!Load::Slow { seconds: 4.0 }.is_whole(0.0));
+    }
 }
