@@ -29,10 +29,10 @@ pub(crate) enum Place {
 }
 
 impl Net {
-    /// Loopback, or the emulated link of a case.
-    pub(crate) fn up(path: Option<Path>) -> Result<Self> {
+    /// Loopback, or the emulated link of a case with the losses of `seed`.
+    pub(crate) fn up(path: Option<Path>, seed: u64) -> Result<Self> {
         let Some(path) = path else { return Ok(Self::Loopback) };
-        let spec = spec(path);
+        let spec = Spec { seed, ..spec(path) };
         let link = Link::up(spec).context("the emulated link")?;
         if let Some(kib) = path.server_rmem_kib {
             cap_receive_buffers(&link, kib).context("tcp_rmem of the server")?;

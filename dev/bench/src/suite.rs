@@ -70,9 +70,9 @@ fn turns(lab: &mut Lab, options: &Options, case: &'static Case) -> Result<Vec<Se
     let bench = Bench::new(lab, options, case)?;
     let entrants = case.entrants.iter().filter(|e| chosen(&options.contenders, e.name));
     let mut all: Vec<_> = entrants.map(|entrant| enter(&bench, case, entrant)).collect();
-    for _ in 0..options.runs.unwrap_or(if case.path.is_some() { 3 } else { 5 }) {
+    for round in 1..=options.runs.unwrap_or(if case.path.is_some() { 3 } else { 5 }) {
         for (entrant, login, series) in all.iter_mut().filter(|(.., series)| series.goes_on()) {
-            let turn = bench.turn(entrant, *login);
+            let turn = bench.turn(entrant, *login, round as u64);
             stop::check()?; // no fault of the contender
             series.take(turn);
         }

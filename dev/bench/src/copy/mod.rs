@@ -122,9 +122,9 @@ fn turns(bench: &Bench<'_>, options: &Options, case: &'static Case) -> Result<Ve
         let absent = bench.missing(&who).map(|what| format!("no {what}"));
         all.push((who, divide, Series { absent, ..Series::new(case, name) }));
     }
-    for _ in 0..options.runs {
+    for round in 1..=options.runs {
         for (who, divide, series) in all.iter_mut().filter(|(.., series)| series.goes_on()) {
-            let turn = bench.turn(who, *divide);
+            let turn = bench.turn(who, *divide, round as u64);
             stop::check()?; // no fault of the contender
             series.take(turn);
         }

@@ -26,6 +26,8 @@ pub(crate) struct Sample {
     /// Content.
     pub(crate) bytes: u64,
     pub(crate) files: u64,
+    /// Which losses an emulated link has: those of its round, the same for all contenders.
+    pub(crate) seed: u64,
     /// The client's whole life, logins included.
     pub(crate) seconds: f64,
     /// From the client's start to the first byte of content at the other end.
@@ -61,13 +63,18 @@ impl<'a> Bench<'a> {
         command::missing(self.lab, self.lhscp, who)
     }
 
-    /// One turn, and why its figures may not be used, if so.
-    pub(crate) fn turn(&self, who: &Who<'_>, divide: u64) -> Result<(Sample, Option<String>)> {
+    /// One turn with the losses of `seed`, and why its figures may not be used, if so.
+    pub(crate) fn turn(
+        &self,
+        who: &Who<'_>,
+        divide: u64,
+        seed: u64,
+    ) -> Result<(Sample, Option<String>)> {
         let load = self.load.divided(divide);
         let source = load.source(self.lab)?;
         let target = self.lab.data("target");
         remove(&target)?;
-        let net = Net::up(self.case.path)?;
+        let net = Net::up(self.case.path, seed)?;
         let order = Order {
             way: self.case.way,
             source: &source,
@@ -83,7 +90,7 @@ impl<'a> Bench<'a> {
         }
         remove(&target)?;
         let (bytes, files, seconds) = (load.bytes(), load.files(), client.wall);
-        Ok((Sample { bytes, files, seconds, first_byte, client, server }, refused))
+        Ok((Sample { bytes, files, seed, seconds, first_byte, client, server }, refused))
     }
 
     fn both(
