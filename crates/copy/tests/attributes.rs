@@ -6,14 +6,18 @@
 mod common;
 
 use common::{Lab, Notes, here, options, ours, stock, there, tree};
+use copy::list::List;
 use copy::options::Options;
+use copy::shard::Shard;
+use copy::{Event, Observer};
 use sftp::codec::Pairs;
 use stand_ins::noise;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// From a source's path to a target's.
 type Way = fn(&Path, &Path) -> Options;
@@ -292,4 +296,63 @@ fn where_no_links_can_be_made_every_name_is_a_file() {
     let host = ours(&["-P", "hardlink"]);
     lab.good(&preserving(options(here(&source), there(&host, &target))));
     assert_eq!(tree(&source), tree(&target));
+}
+
+/// Notes the mode of a directory whenever something happens.
+struct Modes(PathBuf, Mutex<BTreeSet<u32>>);
+
+impl Observer for Modes {
+    fn observe(&self, event: &Event<'_>) {
+        if let (Event::Started { .. }, Ok(meta)) = (event, fs::metadata(&self.0)) {
+            self.1.lock().unwrap().insert(meta.permissions().mode() & 0o777);
+        }
+    }
+}
+
+/// Root could write in any of them: what counts is the mode while files are copied.
+#[test]
+fn a_directory_without_write_permission_is_workable_while_it_is_copied_into() {
+    for (at, preserve) in [(0, true), (1, true), (2, true), (0, false), (1, false), (2, false)] {
+        let lab = Lab::new();
+        fs::create_dir_all(lab.path("source/d")).unwrap();
+        fs::create_dir_all(lab.path("target/d")).unwrap();
+        fs::write(lab.path("source/d/file"), "changed").unwrap();
+        fs::write(lab.path("list"), "d/file\n").unwrap();
+        let locked = |name: &str| {
+            fs::set_permissions(lab.path(name), fs::Permissions::from_mode(0o557)).unwrap();
+        };
+        locked("source/d");
+        locked("target/d");
+        let target = match at {
+            0 => there(&stock(), &lab.path("target")),
+            _ => here(&lab.path("target")),
+        };
+        let list = List { file: Some(lab.path("list")), nul: false };
+        let list = (at == 2).then_some(list);
+        let source = here(&lab.path(if at == 2 { "source" } else { "source/." }));
+        let modes = Modes(lab.path("target/d"), Mutex::default());
+        let options = Options { preserve, list, ..options(source, target) };
+        let report = lab.watch(&options, &modes);
+        assert_eq!((report.exit_code(), report.copied), (0, 1), "{at} {preserve}: {report:?}");
+        let during = modes.1.into_inner().unwrap();
+        assert_eq!(during, BTreeSet::from([0o757]), "{at} {preserve}");
+        let after = fs::metadata(lab.path("target/d")).unwrap().permissions().mode() & 0o777;
+        assert_eq!(after, 0o557, "{at} {preserve}");
+    }
+}
+
+#[test]
+fn a_directory_stays_workable_for_other_shards() {
+    let lab = Lab::new();
+    fs::create_dir_all(lab.path("source/d")).unwrap();
+    fs::write(lab.path("source/d/file"), "x").unwrap();
+    fs::set_permissions(lab.path("source/d"), fs::Permissions::from_mode(0o555)).unwrap();
+    let target = there(&stock(), &lab.path("target"));
+    let options = Options { preserve: true, ..options(here(&lab.path("source")), target) };
+    let mode = || fs::metadata(lab.path("target/d")).unwrap().permissions().mode() & 0o777;
+    let shard = Shard::parse("1/1").ok();
+    lab.good(&Options { shard, ..options.clone() });
+    assert_eq!(mode(), 0o755);
+    lab.good(&options);
+    assert_eq!(mode(), 0o555);
 }

@@ -48,7 +48,9 @@ pub(super) struct Copying<'a> {
 pub(super) struct Late {
     /// Directories whose attributes are set when nothing in them changes any more.
     pub(super) directories: Vec<(Vec<u8>, Meta)>,
-    /// Their extended attributes.
+    /// Directories that were there and let nobody work in them, with the modes that they had.
+    pub(super) unlocked: Vec<(Vec<u8>, u32)>,
+    /// Extended attributes of directories.
     pub(super) xattrs: Vec<(Vec<u8>, Kept)>,
     /// Further names of a file that is copied once: (first, further).
     pub(super) links: Vec<(Vec<u8>, Vec<u8>)>,
@@ -62,6 +64,7 @@ pub(super) struct Late {
 impl Late {
     pub(super) fn is_empty(&self) -> bool {
         self.directories.is_empty()
+            && self.unlocked.is_empty()
             && self.links.is_empty()
             && self.delayed.is_empty()
             && self.orphaned.is_empty()

@@ -4,6 +4,7 @@
 use super::control::{Control, UNDER_WAY};
 use super::copying::{Copying, Delayed, Late};
 use super::lane::At;
+use super::local::WORKABLE;
 use super::meta::{Kind, Meta, Setting};
 use super::names;
 use super::side::{Answered, Ask, Fault, Told};
@@ -26,23 +27,41 @@ pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
     sweep(copying, control, &late.orphaned);
     clear(copying, control);
     keep_xattrs(copying, control, late.xattrs);
-    let mut directories = late.directories;
-    directories.sort_by_key(|(path, _)| {
+    set_directories(copying, control, late.directories, late.unlocked);
+    copying.sync(&mut control.ends.target);
+}
+
+/// Modes, owners and times of directories, deepest first: a mode may leave no way in.
+fn set_directories(
+    copying: &Copying<'_>,
+    control: &mut Control<'_>,
+    directories: Vec<(Vec<u8>, Meta)>,
+    unlocked: Vec<(Vec<u8>, u32)>,
+) {
+    let options = copying.options;
+    // Other shards may still be at work in them.
+    let least = if options.shard.is_some() { WORKABLE } else { 0 };
+    let setting = |(path, meta): (Vec<u8>, Meta)| {
+        let all = Setting::of(&meta, options.preserve, copying.privileged, copying.umask);
+        let as_made = !options.preserve && meta.mode & WORKABLE == WORKABLE;
+        let all = Setting { mode: all.mode.map(|mode| mode | least), ..all };
+        (!path.is_empty() && !as_made).then_some((path, all))
+    };
+    let mut settings: Vec<_> = directories.into_iter().filter_map(setting).collect();
+    let before = |mode| Setting { mode: Some(mode | least), ..Setting::default() };
+    settings.extend(unlocked.into_iter().map(|(path, mode)| (path, before(mode))));
+    settings.sort_by_key(|(path, _)| {
         std::cmp::Reverse(path.iter().filter(|byte| **byte == b'/').count())
     });
-    let settings = directories.into_iter().filter_map(|(path, meta)| {
-        let options = copying.options;
-        let all = Setting::of(&meta, options.preserve, copying.privileged, copying.umask);
-        let as_made = !options.preserve && meta.mode & 0o700 == 0o700;
+    let asks = settings.into_iter().map(|(path, all)| {
         let ask = Ask::SetPath(path.clone(), all);
-        (!path.is_empty() && !as_made).then_some((path, ask))
+        (path, ask)
     });
-    all(control, settings, |path, answer| {
+    self::all(control, asks, |path, answer| {
         if let Err(fault) = answer {
             copying.fault(&path, &fault);
         }
     });
-    copying.sync(&mut control.ends.target);
 }
 
 /// Asks for all of them, many under way together.

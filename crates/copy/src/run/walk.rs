@@ -13,7 +13,7 @@ use super::control::Control;
 use super::copying::Copying;
 use super::lane::At;
 use super::local::{self, WORKABLE};
-use super::meta::{Kind, Meta};
+use super::meta::{Kind, Meta, Setting};
 use super::names::{self, Listing};
 use super::queue::Entry;
 use super::side::{Answered, Ask, Fault, Open, Told};
@@ -91,6 +91,8 @@ impl Directory {
 enum Step {
     Made(Directory),
     There(Directory),
+    /// With the mode that it had.
+    Unlocked(Directory, u32),
     Opened(Directory),
     Listed(Directory),
     XattrsTold(Vec<u8>),
@@ -227,6 +229,13 @@ impl<'c, 'a> Walk<'c, 'a> {
             }
             (Step::There(mut directory), Ok(Told::Meta(meta))) if meta.kind == Kind::Directory => {
                 directory.at.fresh = false;
+                match self.unlocking(&directory.at.to, &meta) {
+                    Some(ask) => self.ask(At::Target, ask, Step::Unlocked(directory, meta.mode)),
+                    None => self.list(directory),
+                }
+            }
+            (Step::Unlocked(directory, mode), answer) => {
+                self.note_unlocked(&directory.at.to, mode, &answer);
                 self.list(directory);
             }
             (Step::There(mut directory), Err(Fault::Missing)) if self.copying.options.dry_run => {
@@ -263,6 +272,20 @@ impl<'c, 'a> Walk<'c, 'a> {
             }
             (Step::XattrsTold(to), answer) => self.note_xattrs(to, answer),
             (Step::Closed, _) => {}
+        }
+    }
+
+    /// What makes a directory that is there workable, if it is not: `-p` may have made it so before.
+    fn unlocking(&self, to: &[u8], meta: &Meta) -> Option<Ask> {
+        let locked = meta.mode & WORKABLE != WORKABLE && !self.copying.options.dry_run;
+        let setting = Setting { mode: Some(meta.mode | WORKABLE), ..Setting::default() };
+        locked.then(|| Ask::SetPath(to.to_vec(), setting))
+    }
+
+    /// Where that is refused, others may work all the same. With `-p` the source's mode is set anyway.
+    fn note_unlocked(&self, to: &[u8], mode: u32, answer: &Answered) {
+        if answer.is_ok() && !self.copying.options.preserve {
+            self.copying.late().unlocked.push((to.to_vec(), mode));
         }
     }
 

@@ -143,7 +143,13 @@ impl Walk<'_, '_> {
     /// Whether what could not be made is there already; if not, that is told.
     fn is_directory(&mut self, to: &[u8], look: fn(Vec<u8>) -> Ask, refused: Fault) -> bool {
         let fault = match self.control.call(At::Target, look(to.to_vec())) {
-            Ok(Told::Meta(meta)) if meta.kind == Kind::Directory => return true,
+            Ok(Told::Meta(meta)) if meta.kind == Kind::Directory => {
+                if let Some(ask) = self.unlocking(to, &meta) {
+                    let answer = self.control.call(At::Target, ask);
+                    self.note_unlocked(to, meta.mode, &answer);
+                }
+                return true;
+            }
             Ok(_) => Fault::other(IN_THE_WAY),
             Err(Fault::Missing) => unmade(&refused),
             Err(fault) => fault,
