@@ -124,6 +124,7 @@ fn intact(world: &World, whole: &Whole, ended: &Ended) -> Result<Vec<String>> {
     if ended.late {
         wrong.push("it hangs".to_owned());
     }
+    wrong.extend(ended.crash());
     Ok(wrong)
 }
 
@@ -160,6 +161,7 @@ fn again(
 ) -> Result<()> {
     let copier = world.copier(whose, served)?;
     let ended = copier.copy(way, &world.from, &world.to, WORDS)?;
+    tally.crash(run, &ended);
     let there = Snapshot::of(&world.arrived())?;
     let exactly = Exactly { attributes: true, nanoseconds: false };
     let wrong = Snapshot::of(&world.from)?.missing_in(&there, exactly);

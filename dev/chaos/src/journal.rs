@@ -87,7 +87,8 @@ impl Stopped {
             let mut running = copier.start(way, &world.from, &world.arrived(), &words)?;
             running.pass(Duration::from_millis(100 * tenths))?;
             running.kill()?;
-            running.end(Duration::from_secs(5))?;
+            let ended = running.end(Duration::from_secs(5))?;
+            ensure!(ended.crash().is_none(), "before any damage: {}", ended.words());
             let parts = Snapshot::of(&world.to)?.parts();
             let journal = copier.journals().into_iter().next();
             if let (Some(journal), false) = (journal, parts.is_empty()) {
@@ -157,6 +158,7 @@ impl Stopped {
         let (from, to) = (&self.world.from, self.world.arrived());
         let words = if self.copier.whose == Whose::Ours { &["--json"][..] } else { &[] };
         let ended = self.copier.copy(self.way, from, &to, words)?;
+        tally.crash(self.number, &ended);
         let same = fs::read(from)? == fs::read(&to).unwrap_or_default();
         let parts = Snapshot::of(&self.world.to)?.parts();
         match ended.well() && same && parts.is_empty() {

@@ -99,12 +99,15 @@ fn one(run: u64, seed: u64, load: Load, root: bool, tally: &mut Tally) -> Result
         tally.count(&format!("killed: {death:?}"));
         game.strike(death, &mut running, &mut dice)?;
         if !running.runs()? {
-            wasted += reported(&running.end(PATIENCE)?.stdout, "wasted");
+            let ended = running.end(PATIENCE)?;
+            tally.crash(run, &ended);
+            wasted += reported(&ended.stdout, "wasted");
             running = game.start()?;
             runs += 1;
         }
     }
     let mut ended = running.end(PATIENCE * 4)?;
+    tally.crash(run, &ended);
     while !ended.well() {
         wasted += reported(&ended.stdout, "wasted");
         runs += 1;
@@ -114,6 +117,7 @@ fn one(run: u64, seed: u64, load: Load, root: bool, tally: &mut Tally) -> Result
             return Ok(());
         }
         ended = game.start()?.end(PATIENCE * 4)?;
+        tally.crash(run, &ended);
     }
     wasted += reported(&ended.stdout, "wasted");
     story.push(ended.words());

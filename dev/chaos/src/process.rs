@@ -2,6 +2,7 @@
 //! What it says goes to files, so that nobody has to read along.
 
 use anyhow::{Context, Result, ensure};
+use nix::sys::signal::Signal;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -38,14 +39,19 @@ pub struct Running {
     child: Child,
     said: [PathBuf; 2],
     peak_kib: u64,
+    killed: bool,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// Its exit status; `None` if it was killed, or had to be.
+    /// Its exit status; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// It had to be: the deadline passed.
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// It was sent SIGKILL from here.
+    pub killed: bool,
+    /// It had to be killed: the deadline passed.
     pub late: bool,
     /// What it wrote to standard output.
     pub stdout: String,
@@ -62,7 +68,7 @@ impl Running {
         let [stdout, stderr] = &said;
         command.stdin(Stdio::null()).stdout(File::create(stdout)?).stderr(File::create(stderr)?);
         let child = undisturbed(|| command.spawn()).with_context(|| format!("{command:?}"))?;
-        Ok(Self { child, said, peak_kib: 0 })
+        Ok(Self { child, said, peak_kib: 0, killed: false })
     }
 
     /// Its process.
@@ -94,6 +100,7 @@ impl Running {
     /// `kill -9`, of it and whoever it has started; they are gone afterwards, with all they held.
     pub fn kill(&mut self) -> Result<()> {
         let below = descendants(self.pid());
+        self.killed = true;
         self.child.kill()?;
         below.iter().copied().for_each(kill);
         let deadline = Instant::now() + Duration::from_secs(2);
@@ -110,13 +117,14 @@ impl Running {
             self.kill()?;
         }
         let status = self.child.wait()?;
-        debug_assert!(status.code().is_some() || status.signal().is_some());
+        let (code, signal, killed) = (status.code(), status.signal(), self.killed);
+        debug_assert!(code.is_some() || signal.is_some());
         let [stdout, stderr] = self
             .said
             .each_ref()
             .map(|path| fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned()));
         let (stdout, stderr) = (stdout?, stderr?);
-        Ok(Ended { code: status.code(), late, stdout, stderr, peak_kib: self.peak_kib })
+        Ok(Ended { code, signal, killed, late, stdout, stderr, peak_kib: self.peak_kib })
     }
 }
 
@@ -132,6 +140,17 @@ impl Ended {
     #[must_use]
     pub fn well(&self) -> bool {
         self.code == Some(0)
+    }
+
+    /// What no fault excuses: a panic, its own or its server's, or a signal not sent from here.
+    #[must_use]
+    pub fn crash(&self) -> Option<String> {
+        let ours = self.killed && self.signal == Some(Signal::SIGKILL as i32);
+        match self.signal {
+            _ if self.stderr.contains("panicked at") => Some(format!("a panic: {}", self.words())),
+            Some(signal) if !ours => Some(format!("died of signal {signal}: {}", self.words())),
+            _ => None,
+        }
     }
 
     /// In a few words.
@@ -150,7 +169,7 @@ impl Ended {
 pub fn kill(pid: u32) {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap_or(0));
     if pid.as_raw() > 1 {
-        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+        let _ = nix::sys::signal::kill(pid, Signal::SIGKILL);
     }
 }
 
@@ -216,5 +235,23 @@ mod tests {
         let ended = Running::start(shell, dir.path()).unwrap().end(Duration::from_secs(5)).unwrap();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "out\n"));
         assert_eq!(ended.words(), "exit 3: err");
+    }
+
+    #[test]
+    fn panics_and_signals_of_others_are_crashes_and_our_own_kill_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let start = |script: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]);
+            Running::start(shell, dir.path()).unwrap()
+        };
+        let crash = |script: &str| start(script).end(Duration::from_secs(20)).unwrap().crash();
+        assert_eq!(crash("echo no such file >&2; exit 1"), None);
+        assert!(crash("echo \"thread 'main' panicked at x.rs:1\" >&2; exit 101").is_some());
+        assert!(crash("kill -SEGV $$").unwrap().contains("signal 11"));
+        assert!(crash("kill -KILL $$").unwrap().contains("signal 9"));
+        let mut sleeper = start("sleep 100");
+        sleeper.kill().unwrap();
+        assert_eq!(sleeper.end(Duration::from_secs(20)).unwrap().crash(), None);
     }
 }

@@ -41,7 +41,7 @@ fn one(run: u64, seed: u64, whose: Whose, tally: &mut Tally) -> Result<()> {
     let new = Snapshot::of(source)?;
     whole.admit(&new);
     let there = Snapshot::of(&target)?;
-    for broken in whole.broken(&there) {
+    for broken in whole.broken(&there).into_iter().chain(ended.crash()) {
         tally.violation(
             run,
             &format!("{change:?}, {way:?}, {served:?}: {broken}, {}", ended.words()),
@@ -52,6 +52,7 @@ fn one(run: u64, seed: u64, whose: Whose, tally: &mut Tally) -> Result<()> {
 
     if change != Change::Delete && whose == Whose::Ours {
         let ended = copier.copy(way, source, &target, &words)?;
+        tally.crash(run, &ended);
         let same = fs::read(source)? == fs::read(&target).unwrap_or_default();
         let parts = Snapshot::of(&world.to)?.parts();
         if !ended.well() || !same || !parts.is_empty() {
@@ -78,8 +79,11 @@ fn outcome(
             tally.violation(run, &format!("exit 0 with neither: {}", ended.words()));
             "exit 0 with neither"
         }
+        // It hangs, or a signal ended it, which is complained about already.
         (None, ..) => {
-            tally.violation(run, &ended.words());
+            if ended.late {
+                tally.violation(run, &ended.words());
+            }
             "killed"
         }
         _ if ended.stderr.contains("tree") => "refused, and the file named",

@@ -1,5 +1,6 @@
 //! Tally: what runs came to, counted by words, and every violation with the seed that shows it.
 
+use crate::process::Ended;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -81,6 +82,11 @@ impl Tally {
         let line = format!("run {run}: {what}");
         eprintln!("VIOLATION {line}");
         self.violations.push(line);
+    }
+
+    /// A violation if a program panicked or died of a signal not sent from here.
+    pub fn crash(&mut self, run: u64, ended: &Ended) {
+        ended.crash().iter().for_each(|what| self.violation(run, what));
     }
 
     /// The rows of a Markdown table.

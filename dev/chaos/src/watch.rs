@@ -103,9 +103,10 @@ fn copy(
         running.pass(Duration::from_millis(dice.below(700)))?;
         running.kill()?;
         tally.count("killed");
-        running.end(PATIENCE)?;
+        tally.crash(run, &running.end(PATIENCE)?);
     }
     let ended = copier.copy(way, &world.from, &world.to, &words)?;
+    tally.crash(run, &ended);
     if !ended.well() {
         tally.violation(run, &ended.words());
     }
