@@ -2,8 +2,9 @@
 //! copier, the server's processes, connections, the link. The same command is run again until it
 //! ends with 0: the file is identical, little was sent twice, nothing is left over.
 //!
-//! As root all of it lives in a network of its own, whose loopback is taken down and whose
-//! connections `ss -K` ends; without root a relay cuts them and the link stays up.
+//! All of it lives in a network of its own, whose loopback is taken down and whose connections
+//! `ss -K` ends. Where none can be made (without root, or in a container) that is said, a relay
+//! cuts the connections, and the link stays up.
 
 use crate::copier::{Copier, PATIENCE, Way, Whose};
 use crate::dice::Dice;
@@ -14,14 +15,15 @@ use crate::relay::Relay;
 use crate::snapshot::Snapshot;
 use crate::tally::{Plan, Tally};
 use crate::world::World;
-use anyhow::{Context, Result, ensure};
-use interop::{Kind, Lab, Server};
+use anyhow::{Result, ensure};
+use interop::{Kind, Lab, Server, need};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use sys::ns::NetNs;
 
 /// How much is copied.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +58,20 @@ enum Death {
     Link,
 }
 
+impl Death {
+    /// What needs no network of its own.
+    const BY_RELAY: &[Self] =
+        &[Self::Client, Self::Server, Self::SomeConnections, Self::AllConnections];
+    const ALL: &[Self] = &[
+        Self::Client,
+        Self::Server,
+        Self::SomeConnections,
+        Self::AllConnections,
+        Self::Sockets,
+        Self::Link,
+    ];
+}
+
 /// Runs as planned.
 pub fn run(plan: Plan, whose: Whose) -> Result<Tally> {
     run_with(plan, whose, Load::FULL)
@@ -64,23 +80,29 @@ pub fn run(plan: Plan, whose: Whose) -> Result<Tally> {
 /// Runs as planned with another load. One at a time: they would share the cores, and the link.
 pub fn run_with(plan: Plan, whose: Whose, load: Load) -> Result<Tally> {
     ensure!(whose == Whose::Ours, "scp knows no lanes and no resuming");
-    let root = nix::unistd::geteuid().is_root();
-    let all =
-        || Plan { jobs: 1, ..plan }.carry_out(|run, tally| one(run, plan.seed, load, root, tally));
-    if !root {
-        return all();
-    }
-    let name = format!("chaos-{}", std::process::id());
-    let network = sys::ns::NetNs::create(&name).context("a network of its own")?;
+    let one = |deaths| move |run, tally: &mut Tally| one(run, plan.seed, load, deaths, tally);
+    let plan = Plan { jobs: 1, ..plan };
+    let Some(network) = network() else { return plan.carry_out(one(Death::BY_RELAY)) };
     let done = network.with(|| {
         sys::tun::set_up("lo")?;
-        Ok(all())
+        Ok(plan.carry_out(one(Death::ALL)))
     });
     network.delete()?;
     done?
 }
 
-fn one(run: u64, seed: u64, load: Load, root: bool, tally: &mut Tally) -> Result<()> {
+/// A network of its own, if this user may have one and the programs that break it are there.
+fn network() -> Option<NetNs> {
+    if !need::require(&["ip", "ss"]) {
+        return None;
+    }
+    let made = NetNs::create(&format!("chaos-{}", std::process::id()));
+    let why = made.as_ref().err().map(ToString::to_string).unwrap_or_default();
+    need::have(made.is_ok(), &format!("link down and ss -K: no network namespace: {why}"));
+    made.ok()
+}
+
+fn one(run: u64, seed: u64, load: Load, deaths: &[Death], tally: &mut Tally) -> Result<()> {
     let mut dice = Dice::of_run(seed, run);
     let kind = if run.is_multiple_of(2) { Kind::OpenSsh } else { Kind::Ours };
     let way = if (run / 2).is_multiple_of(2) { Way::Up } else { Way::Down };
@@ -94,7 +116,7 @@ fn one(run: u64, seed: u64, load: Load, root: bool, tally: &mut Tally) -> Result
     moments.sort_unstable();
     for moment in moments {
         running.pass(Duration::from_millis(moment).saturating_sub(start.elapsed()))?;
-        let death = game.death(root, &mut dice);
+        let death = dice.pick(deaths);
         story.push(format!("{death:?} at {} ms", start.elapsed().as_millis()));
         tally.count(&format!("killed: {death:?}"));
         game.strike(death, &mut running, &mut dice)?;
@@ -197,18 +219,6 @@ impl Game {
     fn sent(&self) -> u64 {
         let [up, down] = self.relay.passed();
         if self.way == Way::Up { up } else { down }
-    }
-
-    fn death(&self, root: bool, dice: &mut Dice) -> Death {
-        let deaths = [
-            Death::Client,
-            Death::Server,
-            Death::SomeConnections,
-            Death::AllConnections,
-            Death::Sockets,
-            Death::Link,
-        ];
-        dice.pick(if root { &deaths[..] } else { &deaths[..4] })
     }
 
     fn strike(&self, death: Death, running: &mut Running, dice: &mut Dice) -> Result<()> {

@@ -32,7 +32,7 @@ impl Kind {
         match self {
             Self::Ours => true,
             Self::OpenSsh => need::require(&["sshd", "ssh-keygen"]),
-            Self::Dropbear => need::require(&["dropbear", "unshare"]) && need::require_root(),
+            Self::Dropbear => need::require(&["dropbear", "unshare"]) && need::require_mounts(),
             Self::Asyncssh | Self::Paramiko => {
                 need::have(need::python().exists(), "scripts/venv was not run")
             }
