@@ -7,7 +7,7 @@ use crate::dice::Dice;
 use crate::forest::{Change, Shape, plant, write};
 use crate::inject::{ERRORS, Strace};
 use crate::process::{Ended, call, descendants, kill};
-use crate::snapshot::{Exactly, Kind, Snapshot};
+use crate::snapshot::{Exactly, Kind, Snapshot, shown};
 use crate::tally::{Plan, Tally};
 use crate::world::{Whole, World, turn};
 use crate::{journal, process::Running};
@@ -76,6 +76,8 @@ struct Run {
     served: Served,
     words: Vec<&'static str>,
     whole: Whole,
+    /// Names that may be in the target's directory at the end: its own and the source's.
+    known: Snapshot,
     /// What went wrong so far, for complaints.
     story: Vec<String>,
 }
@@ -92,8 +94,10 @@ impl Run {
         }
         let mut whole = Whole::before(&Snapshot::of(&world.arrived())?);
         whole.admit(&Snapshot::of(&world.from)?);
+        let mut known = Snapshot::of(&world.to)?;
+        known.0.extend(Snapshot::of(&world.path("from"))?.0);
         let (way, served) = turn(run);
-        Ok(Self { run, whose, world, way, served, words, whole, story: Vec::new() })
+        Ok(Self { run, whose, world, way, served, words, whole, known, story: Vec::new() })
     }
 
     fn go(&mut self, dice: &mut Dice, tally: &mut Tally) -> Result<()> {
@@ -104,8 +108,9 @@ impl Run {
         let copier = self.world.copier(self.whose, self.served)?;
         let ended = copier.copy(self.way, &self.world.from, &self.world.to, &self.words)?;
         self.story.push(format!("no fault: {}", ended.words()));
-        let mut wrong = self.differences()?;
-        wrong.extend(Snapshot::of(&self.world.to)?.parts());
+        let mut wrong = self.differences(&[])?;
+        wrong.extend(self.left_over()?);
+        wrong.extend(ended.crash());
         match ended.well() && wrong.is_empty() {
             true => tally.count("without faults: exit 0 and equal"),
             false => self.complain("at the end", &wrong, tally),
@@ -130,24 +135,24 @@ impl Run {
             }
         }
         let mut running = copier.start(self.way, &self.world.from, &self.world.to, &self.words)?;
-        let mut changed = false;
+        let mut changed = Vec::new();
         for fault in faults {
             running.pass(Duration::from_millis(dice.below(150)))?;
-            changed |= self.strike(*fault, strace.is_some(), &mut running, dice)?;
+            changed.extend(self.strike(*fault, strace.is_some(), &mut running, dice)?);
         }
         let ended = running.end(PATIENCE)?;
         self.story.push(format!("{faults:?}: {}", ended.words()));
-        self.judge(&ended, changed, tally)
+        self.judge(&ended, &changed, tally)
     }
 
-    /// What happens while the copier runs; whether the source changed.
+    /// What happens while the copier runs; the file of the source that changed.
     fn strike(
         &mut self,
         fault: Fault,
         traced: bool,
         running: &mut Running,
         dice: &mut Dice,
-    ) -> Result<bool> {
+    ) -> Result<Option<PathBuf>> {
         match fault {
             Fault::KillCopier => running.kill()?,
             // A server that lost its strace is not dead, and no answer comes of it.
@@ -160,19 +165,20 @@ impl Run {
             Fault::Change(change) => {
                 let files = files(&self.world)?;
                 if files.is_empty() {
-                    return Ok(false);
+                    return Ok(None);
                 }
                 let file = dice.pick(&files);
                 change.happen(&file, &self.world.path("aside"), dice.next())?;
                 self.whole.admit(&Snapshot::of(&self.world.from)?);
-                return Ok(true);
+                return Ok(Some(file));
             }
             _ => {}
         }
-        Ok(false)
+        Ok(None)
     }
 
-    fn judge(&mut self, ended: &Ended, changed: bool, tally: &mut Tally) -> Result<()> {
+    /// What an attempt left behind; `changed` are files of the source that changed meanwhile.
+    fn judge(&mut self, ended: &Ended, changed: &[PathBuf], tally: &mut Tally) -> Result<()> {
         if !self.words.contains(&"--inplace") {
             let broken = self.whole.broken(&Snapshot::of(&self.world.arrived())?);
             if !broken.is_empty() {
@@ -182,12 +188,17 @@ impl Run {
         if ended.late {
             self.complain("it hangs", &[], tally);
         }
-        let wrong = self.differences()?;
-        let what = match (ended.code, wrong.is_empty(), changed) {
+        if let Some(what) = ended.crash() {
+            self.complain(&what, &[], tally);
+        }
+        let wrong = self.differences(&[])?;
+        // Copied before it changed, or after: both are right. All else is as without a change.
+        let elsewhere = self.differences(changed)?;
+        let what = match (ended.code, wrong.is_empty(), elsewhere.is_empty()) {
             (Some(0), true, _) => "with faults: exit 0 and equal",
-            (Some(0), false, true) => "with faults: exit 0, and a source that changed afterwards",
+            (Some(0), false, true) => "with faults: exit 0, and equal but for what changed",
             (Some(0), false, false) => {
-                self.complain("exit 0 and not equal", &wrong, tally);
+                self.complain("exit 0 and not equal", &elsewhere, tally);
                 "with faults: exit 0 and not equal"
             }
             (Some(_), false, _) => "with faults: exit not 0 and not equal",
@@ -198,13 +209,20 @@ impl Run {
         Ok(())
     }
 
-    /// How the target differs from the source, as exactly as the options ask for.
-    fn differences(&self) -> Result<Vec<String>> {
+    /// How the target differs from the source, as exactly as the options ask for; but for these
+    /// files of the source and the directories above them, whose times change with theirs.
+    fn differences(&self, but: &[PathBuf]) -> Result<Vec<String>> {
         let attributes = self.words.contains(&"-p");
         let nanoseconds = attributes && self.served == Served::Ours && self.whose == Whose::Ours;
-        let (source, target) =
-            (Snapshot::of(&self.world.from)?, Snapshot::of(&self.world.arrived())?);
+        let source = Snapshot::of(&self.world.from)?.without(&self.world.from, but);
+        let target = Snapshot::of(&self.world.arrived())?;
         Ok(source.missing_in(&target, Exactly { attributes, nanoseconds }))
+    }
+
+    /// Names in the target that neither it nor the source ever had.
+    fn left_over(&self) -> Result<Vec<String>> {
+        let beyond = self.known.beyond(&Snapshot::of(&self.world.to)?);
+        Ok(beyond.iter().map(|name| format!("{}: left over", shown(name))).collect())
     }
 
     fn complain(&self, what: &str, wrong: &[String], tally: &mut Tally) {
@@ -274,4 +292,78 @@ fn files(world: &World) -> Result<Vec<PathBuf>> {
     let snapshot = Snapshot::of(&world.from)?;
     let paths = snapshot.files().map(|(name, _)| world.from.join(OsStr::from_bytes(name)));
     Ok(paths.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DONE: Ended = Ended {
+        code: Some(0),
+        signal: None,
+        killed: false,
+        late: false,
+        stdout: String::new(),
+        stderr: String::new(),
+        peak_kib: 0,
+    };
+
+    /// A run whose source, of three files, was copied by somebody else.
+    fn copied() -> Run {
+        let world = World::new().unwrap();
+        fs::create_dir_all(world.from.join("d")).unwrap();
+        for name in ["d/changes", "d/beside", "above"] {
+            fs::write(world.from.join(name), name).unwrap();
+        }
+        let mut whole = Whole::default();
+        whole.admit(&Snapshot::of(&world.from).unwrap());
+        let known = Snapshot::of(&world.path("from")).unwrap();
+        call("cp", &["-a".as_ref(), world.from.as_ref(), world.arrived().as_ref()]).unwrap();
+        let (way, served) = turn(0);
+        let (words, story) = (vec!["-r", "-p", "--inplace"], Vec::new());
+        Run { run: 0, whose: Whose::Ours, world, way, served, words, whole, known, story }
+    }
+
+    /// How often an attempt of `run` that ended so, with these changes, is complained about.
+    fn complaints(run: &mut Run, ended: &Ended, changed: &[&str]) -> usize {
+        let changed: Vec<PathBuf> = changed.iter().map(|name| run.world.from.join(name)).collect();
+        let mut tally = Tally::default();
+        run.judge(ended, &changed, &mut tally).unwrap();
+        tally.violations.len()
+    }
+
+    #[test]
+    fn a_change_of_the_source_excuses_that_file_and_no_other() {
+        let mut run = copied();
+        assert_eq!(complaints(&mut run, &DONE, &[]), 0);
+        fs::remove_file(run.world.from.join("d/changes")).unwrap();
+        assert_eq!(complaints(&mut run, &DONE, &[]), 1, "the directory's time");
+        assert_eq!(complaints(&mut run, &DONE, &["d/changes"]), 0);
+        for other in ["d/beside", "above"] {
+            let at = run.world.arrived().join(other);
+            fs::rename(&at, run.world.path("kept")).unwrap();
+            assert_eq!(complaints(&mut run, &DONE, &["d/changes"]), 1, "{other}");
+            fs::rename(run.world.path("kept"), &at).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_panic_is_no_orderly_refusal() {
+        let mut run = copied();
+        let refused = Ended { code: Some(1), stderr: "no such file".to_owned(), ..DONE };
+        assert_eq!(complaints(&mut run, &refused, &[]), 0);
+        let panicked = "thread 'main' panicked at x.rs:1".to_owned();
+        assert_eq!(complaints(&mut run, &Ended { stderr: panicked, ..refused }, &[]), 1);
+        assert_eq!(complaints(&mut run, &Ended { code: None, signal: Some(11), ..DONE }, &[]), 1);
+    }
+
+    #[test]
+    fn whatever_neither_side_had_is_left_over() {
+        let run = copied();
+        assert_eq!(run.left_over().unwrap(), Vec::<String>::new());
+        for name in ["backup~", "tree/d/.~tmp~", "tree/.above.0.part"] {
+            fs::write(run.world.to.join(name), "").unwrap();
+        }
+        assert_eq!(run.left_over().unwrap().len(), 3);
+    }
 }

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A path below the root; any bytes.
 pub type Name = Vec<u8>;
@@ -67,6 +67,16 @@ impl Snapshot {
             Err(_) => return Ok(Self::default()),
         }
         Ok(Self(items))
+    }
+
+    /// All but these paths below `root` and the directories above them.
+    #[must_use]
+    pub fn without(mut self, root: &Path, paths: &[PathBuf]) -> Self {
+        let below = paths.iter().filter_map(|path| path.strip_prefix(root).ok());
+        for path in below.flat_map(Path::ancestors) {
+            self.0.remove(path.as_os_str().as_bytes());
+        }
+        self
     }
 
     /// Names in `self` that are missing or different in `other`, a line each.
