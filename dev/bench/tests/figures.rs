@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output};
 
 fn figures(args: &[&str]) -> Output {
@@ -72,7 +71,7 @@ fn a_quick_run_measures_draws_and_draws_again() {
     let netcat = samples.lines().filter(|line| line.contains(",netcat,no encryption,0,1,bytes/s,"));
     assert_eq!(netcat.count(), 2, "{samples}\n{said}");
     assert!(samples.contains("# program,own,own "), "the version of ssh: {samples}");
-    if Path::new("/usr/sbin/sshd").exists() {
+    if need::require(&["/usr/sbin/sshd"]) {
         assert!(
             samples.contains("send,own,cipher of its own choice,0,1,bytes/s,"),
             "{samples}\n{said}"

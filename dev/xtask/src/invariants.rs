@@ -26,10 +26,17 @@ pub(crate) fn check(root: &Path) -> Result<Report> {
     let tests: HashSet<String> =
         tree::sources(root)?.iter().flat_map(|source| tests_of(&source.text)).collect();
     let rows: Vec<Row> = text.lines().filter_map(row).collect();
-    report.errors = rows.iter().flat_map(|row| faults(row, &tests)).collect();
-    report.errors.extend(doubles(&rows));
+    report.errors = all_faults(&rows, &tests);
     report.summary = format!("{} rows, {} tests in the tree", rows.len(), tests.len());
     Ok(report)
+}
+
+fn all_faults(rows: &[Row], tests: &HashSet<String>) -> Vec<String> {
+    let mut found: Vec<String> = rows.iter().flat_map(|row| faults(row, tests)).collect();
+    found.extend(doubles(rows));
+    // Also when the table's form has changed, and no line passes for a row any more.
+    found.extend(rows.is_empty().then(|| format!("{TABLE}: no row that can be read")));
+    found
 }
 
 fn faults(row: &Row, tests: &HashSet<String>) -> Vec<String> {
@@ -109,5 +116,14 @@ mod tests {
         assert_eq!(faults(&row(&["here"]), &tests).len(), 0);
         assert_eq!(faults(&row(&["here", "gone"]), &tests).len(), 1);
         assert_eq!(faults(&row(&[]), &tests).len(), 1);
+    }
+
+    #[test]
+    fn a_table_without_rows_and_a_row_that_stands_twice_are_faults() {
+        let tests = HashSet::from(["here".to_owned()]);
+        let row = || Row { id: "A1".into(), tests: vec!["here".into()] };
+        assert_eq!(all_faults(&[row()], &tests).len(), 0);
+        assert_eq!(all_faults(&[row(), row()], &tests).len(), 1);
+        assert_eq!(all_faults(&[], &tests).len(), 1);
     }
 }
