@@ -2,6 +2,7 @@
 //! file, and the user that logs in. Everything goes away when the bench ends, or else when the next
 //! one starts.
 
+use crate::room::{self, Room};
 use crate::{leftovers, stream};
 use anyhow::{Context, Result, ensure};
 use std::fs::{self, File, Permissions};
@@ -17,6 +18,7 @@ const DASH_USER: &str = "lhbench";
 pub(crate) struct Lab {
     dir: tempfile::TempDir,
     data: tempfile::TempDir,
+    room: Room,
     /// This program.
     pub(crate) lhbench: PathBuf,
     /// Our client, if it was found.
@@ -38,6 +40,7 @@ impl Lab {
         leftovers::sweep(&std::env::temp_dir());
         leftovers::sweep(data);
         leftovers::sweep_user(DASH_USER);
+        let room = Room::of(data)?;
         let prefix = leftovers::prefix();
         let dir = tempfile::Builder::new().prefix(&prefix).tempdir()?;
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755))?;
@@ -50,7 +53,8 @@ impl Lab {
         let root = user.uid.is_root();
         let user = user.name;
         let (made_user, made_keys) = (false, false);
-        let lab = Self { dir, data, lhbench, lhssh, lhsshd, user, root, made_user, made_keys };
+        let lab =
+            Self { dir, data, room, lhbench, lhssh, lhsshd, user, root, made_user, made_keys };
         lab.keys_for(&lab.user)?;
         Ok(lab)
     }
@@ -72,27 +76,24 @@ impl Lab {
 
     /// The source file, of exactly `size` bytes: written once, in the page cache afterwards.
     pub(crate) fn source(&self, size: u64) -> Result<PathBuf> {
-        let path = self.data.path().join(format!("source-{size}"));
+        let path = self.data(&format!("source-{size}"));
         if !path.exists() {
-            self.fits(size)?;
-            let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
+            let free = room::free(self.data.path())?;
+            let mib = |bytes: u64| bytes >> 20;
+            ensure!(size <= free, "a source of {} MiB, and room for {}", mib(size), mib(free));
+            // Under its name only when it is whole.
+            let part = self.data("part");
+            let mut out = BufWriter::with_capacity(1 << 20, File::create(&part)?);
             stream::write(&mut out, size)?;
             out.flush()?;
+            fs::rename(&part, &path)?;
         }
         Ok(path)
     }
 
-    fn fits(&self, size: u64) -> Result<()> {
-        let meminfo = fs::read_to_string("/proc/meminfo")?;
-        let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-        let kib: u64 =
-            line.and_then(|l| l.split_whitespace().next()).context("meminfo")?.parse()?;
-        ensure!(
-            size < kib * 1024 / 2,
-            "a source of {} MiB does not fit into memory: use a smaller --size",
-            size >> 20
-        );
-        Ok(())
+    /// `wanted` bytes, or as many as there is room for.
+    pub(crate) fn fitting(&self, wanted: u64) -> Result<u64> {
+        self.room.fitting(wanted)
     }
 
     /// The user of the login case: ours alone when possible, else whoever runs the bench.

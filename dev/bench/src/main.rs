@@ -17,6 +17,7 @@ mod leftovers;
 mod measured;
 mod net;
 mod quiet;
+mod room;
 mod run;
 mod size;
 mod stats;
@@ -79,7 +80,8 @@ struct Options {
     /// Only contenders whose name contains this
     #[arg(long = "only")]
     contenders: Vec<String>,
-    /// Bytes per run [default: 8G for pipe, 20 s at the link's rate for link]
+    /// Bytes per run [default: 8G for pipe, 20 s at the link's rate for link]; less where they do
+    /// not fit
     #[arg(long)]
     size: Option<Size>,
     /// Runs of each contender [default: 5 for pipe, 3 for link]
@@ -91,7 +93,7 @@ struct Options {
     /// Writes every sample to this file
     #[arg(long)]
     json: Option<PathBuf>,
-    /// Where the source file is put; it must fit into memory
+    /// Where the source file is put: a tmpfs
     #[arg(long, default_value = "/dev/shm")]
     data: PathBuf,
     /// Our client [default: lhssh beside this program]

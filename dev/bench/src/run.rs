@@ -83,7 +83,7 @@ impl<'a> Bench<'a> {
         let plain = case.work == Work::Login || case.entrants.iter().any(|entrant| entrant.plain);
         let plain = if plain { lab.login_user()? } else { lab.user.clone() };
         let user = if case.work == Work::Login { plain.clone() } else { lab.user.clone() };
-        let size = size(options, case);
+        let size = lab.fitting(size(options, case))?;
         let lab: &Lab = lab;
         let mut sources = HashMap::new();
         for size in case.entrants.iter().map(|entrant| size / entrant.divide) {

@@ -20,6 +20,14 @@ impl Load {
         }
     }
 
+    /// The same, of at most so many bytes.
+    pub(crate) fn within(self, bytes: u64) -> Self {
+        match self {
+            Self::File(size) => Self::File(size.min(bytes)),
+            Self::Tree(files) => Self::Tree(files.min(bytes / SMALL)),
+        }
+    }
+
     /// Bytes of content.
     pub(crate) fn bytes(self) -> u64 {
         match self {
@@ -50,16 +58,19 @@ fn tree(lab: &Lab, files: u64) -> Result<PathBuf> {
     if top.exists() {
         return Ok(top);
     }
+    // Under its name only when it is whole.
+    let part = lab.data("part-tree");
     let mut content = Vec::new();
     crate::stream::write(&mut content, SMALL)?;
     for file in 0..files {
-        let dir = top.join(format!("{:04}", file / PER_DIRECTORY));
+        let dir = part.join(format!("{:04}", file / PER_DIRECTORY));
         if file % PER_DIRECTORY == 0 {
             fs::create_dir_all(&dir)?;
         }
         content.get_mut(..8).context("no content")?.copy_from_slice(&file.to_be_bytes());
         fs::write(dir.join(format!("{file:08}")), &content)?;
     }
+    fs::rename(&part, &top)?;
     Ok(top)
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             missed += table::skipped(case, why);
             continue;
         }
-        let bench = Bench::new(&lab, lhscp.as_deref(), options, case);
+        let bench = Bench::new(&lab, lhscp.as_deref(), options, case)?;
         let series = turns(&bench, options, case)?;
         missed += table::print(case, &series);
         all.extend(series);

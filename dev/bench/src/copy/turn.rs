@@ -50,12 +50,14 @@ impl<'a> Bench<'a> {
         lhscp: Option<&'a Path>,
         options: &Options,
         case: &'a Case,
-    ) -> Self {
+    ) -> Result<Self> {
         let load = match case.load {
             Load::File(size) => Load::File(options.size.map_or(size, |size| size.0)),
             Load::Tree(files) => Load::Tree(options.files.unwrap_or(files)),
         };
-        Self { lab, lhscp, case, load }
+        // Source and target.
+        let load = load.within(lab.fitting(2 * load.bytes())? / 2);
+        Ok(Self { lab, lhscp, case, load })
     }
 
     /// What this contender lacks.
@@ -120,7 +122,7 @@ impl<'a> Bench<'a> {
         }
         wait(&mut child)?;
         let report = self.report("client")?;
-        ensure!(report.ok || self.case.first_byte, "it failed: {}", self.said("client"));
+        ensure!(report.ok || self.case.first_byte, "the client failed: {}", self.said("client"));
         Ok((report, first_byte.transpose()?))
     }
 

@@ -69,7 +69,7 @@ pub(crate) struct Options {
     /// Seconds of each stream, the ramp apart [default: 4, quick 1]
     #[arg(long)]
     seconds: Option<f64>,
-    /// Bytes of the file that streams are read from
+    /// Bytes of the file that streams are read from; less where they do not fit
     #[arg(long, default_value = "4G")]
     size: Size,
     /// Where files are put: a tmpfs
@@ -142,7 +142,8 @@ fn measure(options: &Options, wanted: &[&figure::Figure], record: &mut Record) -
     let part = |name: &str| options.programs.iter().any(|part| name.contains(part.as_str()));
     programs.retain(|program| options.programs.is_empty() || part(&program.name));
     ensure!(!programs.is_empty(), "nobody is left to measure");
-    let bench = Bench::new(lab, paths, options.size.0)?;
+    let size = lab.fitting(options.size.0)?;
+    let bench = Bench::new(lab, paths, size)?;
     let seconds = options.seconds.unwrap_or(if options.quick { 1.0 } else { 4.0 });
     let effort = Effort { quick: options.quick, seconds };
     let runs = options.runs.unwrap_or(if options.quick { 1 } else { 3 });
