@@ -194,9 +194,12 @@ impl<'a> Fleet<'a> {
             self.berths.iter().filter(move |b| b.connection == connection && b.state.is(WORKING))
         };
         for refused in self.berths.iter().filter(|berth| berth.state.is(REFUSED)) {
-            match refused.connection {
-                0 => climb.channels_refused(u32::try_from(on(0).count()).unwrap_or(u32::MAX)),
-                _ => {
+            match (refused.connection, on(refused.connection).count()) {
+                // The scan's channel is on the first one, whatever else is.
+                (0, there) | (_, there @ 1..) => {
+                    climb.channels_refused(u32::try_from(there).unwrap_or(u32::MAX));
+                }
+                (_, 0) => {
                     let most = (0..shape.connections).filter(|c| on(*c).next().is_some()).count();
                     climb.connections_refused(u32::try_from(most).unwrap_or(u32::MAX));
                 }
@@ -231,6 +234,9 @@ impl<'a> Fleet<'a> {
         'a: 's,
     {
         let Some(slot) = self.slots.get(connection as usize) else { return };
+        // A copy has one lane at least.
+        let first = (connection, channel) == (0, 0);
+        let other = self.slots.last().filter(|_| first);
         let state = Arc::new(State::default());
         let id = LaneId(self.next);
         self.next += 1;
@@ -238,6 +244,7 @@ impl<'a> Fleet<'a> {
             copying: self.copying,
             route: self.route,
             slot,
+            other,
             why: self.why,
             host: self.host,
             id,
@@ -260,6 +267,8 @@ struct Crew<'a> {
     copying: &'a Copying<'a>,
     route: &'a Route,
     slot: &'a Slot,
+    /// Another connection, should this one be full.
+    other: Option<&'a Slot>,
     why: &'a Mutex<String>,
     host: &'a str,
     id: LaneId,
@@ -271,7 +280,11 @@ impl Crew<'_> {
     fn run(mut self, connection: u32, channel: u32) {
         while !self.copying.queue.rest(Duration::ZERO) {
             let (why, worked) = match self.work(connection, channel) {
-                Err(Trouble::Full) => return self.state.become_(REFUSED),
+                Err(Trouble::Full) if let Some(other) = self.other.take() => {
+                    self.slot = other;
+                    continue;
+                }
+                Err(Trouble::Full) => return self.refused(),
                 Err(trouble @ (Trouble::Never(_) | Trouble::Directory(..))) => {
                     return self.gone(trouble.words());
                 }
@@ -346,6 +359,16 @@ impl Crew<'_> {
                 }
             }
         }
+    }
+
+    /// A limit: no error, unless nobody is left.
+    fn refused(&self) {
+        let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        if why.is_empty() {
+            *why = Trouble::Full.words();
+        }
+        drop(why);
+        self.state.become_(REFUSED);
     }
 
     fn gone(&self, why: String) {

@@ -52,8 +52,9 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use walk::Walk;
 
-/// Connections that a copy may have.
-const SLOTS: usize = 8;
+/// Connections that a copy may have: those that lanes are divided over, and one more for the first
+/// lane where the scan's channel is all that a connection carries (`MaxSessions 1`).
+const SLOTS: usize = 8 + 1;
 
 /// Copies, and says what became of it. Journals are kept in `$XDG_STATE_HOME/longhaul`, or
 /// `~/.local/state/longhaul`.
