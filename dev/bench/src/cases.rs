@@ -112,6 +112,9 @@ const FROM_STOCK: Entrant =
     entrant("ssh-lhsshd", Tool::Ssh { client: Side::Stock, server: Side::Ours });
 const NETCAT: Entrant = entrant("netcat", Tool::Netcat);
 const IPERF: Entrant = entrant("iperf3", Tool::Iperf);
+// It sends from the page cache with sendfile(2), as ours does with NONE.
+const IPERF_ZEROCOPY: Entrant =
+    Entrant { args: &["-Z"], ..entrant("iperf3-zerocopy", Tool::Iperf) };
 
 /// What a bar measures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,8 +195,10 @@ const NONE: Entrant = Entrant {
     args: &["-oNoneEnabled=yes", "-oNoneSwitch=yes", "-oNoneMacEnabled=yes"],
     ..entrant("ours-none", BOTH_OURS)
 };
+const NONE_ALL: &[Entrant] = &[NONE, OURS, IPERF, IPERF_ZEROCOPY];
 const NONE_BARS: &[Bar] = &[
     bar("ours-none", Rate, Contender("iperf3"), 1.0, 1.2),
+    goal("ours-none", Rate, Contender("iperf3-zerocopy"), 1.0),
     bar("ours-none", Cpu, Contender("ours"), 0.75, 0.6),
 ];
 const REKEYING: Entrant = Entrant { args: &["-oRekeyLimit=1G"], ..entrant("ours-1G", BOTH_OURS) };
@@ -218,7 +223,7 @@ pub(crate) const PIPE: &[Case] = &[
     pipe("pipe-push", Work::PushPipe, GCM, STOCK_TOO, PIPE_BARS),
     pipe("pipe-pull", Work::PullPipe, GCM, STOCK_TOO, PIPE_BARS),
     pipe("discard", Work::Discard, GCM, &[OURS, IPERF], DISCARD_BARS),
-    pipe("none-discard", Work::Discard, GCM, &[NONE, OURS, IPERF], NONE_BARS),
+    pipe("none-discard", Work::Discard, GCM, NONE_ALL, NONE_BARS),
     pipe("zeros", Work::Zeros, GCM, &[OURS, IPERF], DISCARD_BARS),
     pipe("chacha-push", Work::PushFile, CHACHA, OURS_OPENSSH, CHACHA_BARS),
     pipe("chacha-pull", Work::PullFile, CHACHA, OURS_OPENSSH, CHACHA_BARS),

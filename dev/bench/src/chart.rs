@@ -22,7 +22,7 @@ pub(crate) fn print(case: &Case, series: &[Series]) -> usize {
     println!("{}", heading(case));
     for one in series {
         match &one.absent {
-            Some(why) => println!("  {:12}    - left out: {why}", one.contender),
+            Some(why) => println!("  {:15}    - left out: {why}", one.contender),
             None => println!("{}", line(case, one)),
         }
         for why in &one.refused {
@@ -57,7 +57,7 @@ fn heading(case: &Case) -> String {
         _ => "CPU-s/GB",
     };
     format!(
-        "  {:12} {:>4} {figure:>22}   {cpu:>9} client + server   {:>14}",
+        "  {:15} {:>4} {figure:>22}   {cpu:>9} client + server   {:>14}",
         "contender", "runs", "peak MiB"
     )
 }
@@ -82,7 +82,7 @@ fn line(case: &Case, series: &Series) -> String {
     let mib = |kib: i64| kib as f64 / 1024.0;
     let (here, there) = (of(&|s| mib(s.client.peak_kib)), of(&|s| mib(s.server.peak_kib)));
     format!(
-        "  {:12} {:>4} {main:>22}   {client:>9} {server:>8}          {:>6} {:>7}",
+        "  {:15} {:>4} {main:>22}   {client:>9} {server:>8}          {:>6} {:>7}",
         series.contender,
         series.samples.len(),
         median(here, 1),

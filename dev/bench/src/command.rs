@@ -110,7 +110,7 @@ pub(crate) fn client(lab: &Lab, entrant: &Entrant, order: &Order<'_>) -> Result<
     match entrant.tool {
         Tool::Ssh { client, .. } => ssh(lab, client, entrant, order),
         Tool::Netcat => Ok(netcat(order)),
-        Tool::Iperf => Ok(iperf(order)),
+        Tool::Iperf => Ok(iperf(entrant, order)),
     }
 }
 
@@ -221,7 +221,7 @@ fn netcat(order: &Order<'_>) -> End {
     End { words: shell(&line), ..End::default() }
 }
 
-fn iperf(order: &Order<'_>) -> End {
+fn iperf(entrant: &Entrant, order: &Order<'_>) -> End {
     let (address, port) = (order.server.ip().to_string(), order.server.port().to_string());
     let size = order.size.to_string();
     let mut command = words(&["iperf3", "-c", &address, "-p", &port, "-n", &size, "-J"]);
@@ -231,6 +231,7 @@ fn iperf(order: &Order<'_>) -> End {
     if let Some(name) = order.congestion {
         command.extend(words(&["-C", name]));
     }
+    command.extend(words(entrant.args));
     End { words: command, ..End::default() }
 }
 
