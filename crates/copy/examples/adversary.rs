@@ -76,6 +76,8 @@ impl Server {
                 let name = format!("file{round}").into_bytes();
                 return Reply::Names(vec![self.name(&name)]);
             }
+            // Neither names nor an end.
+            ("hollow", _) => &[],
             ("deep", 1) => &[b"dir"],
             (_, 2..) => return Reply::status(Status::Eof),
             ("dotdot", _) => &[b"good", b"..", b"../escaped", b"later"],

@@ -109,6 +109,17 @@ fn f6_replies_that_do_not_fit_their_question_cannot_loop_or_pass() {
 }
 
 #[test]
+fn f6_a_listing_without_names_and_without_an_end_ends() {
+    for (path, code) in [("tree", 0), ("tree/*", 1)] {
+        let lab = Lab::new();
+        let host = host(adversary().to_str().unwrap(), &["hollow"]);
+        fs::create_dir_all(lab.path("target")).unwrap();
+        let report = lab.copy(&options(there(&host, Path::new(path)), here(&lab.path("target"))));
+        assert_eq!((report.exit_code(), report.copied), (code, 0), "{path}: {report:?}");
+    }
+}
+
+#[test]
 fn f6_directories_inside_each_other_end_somewhere() {
     let report = download(&Lab::new(), "deep", false);
     assert_eq!(report.exit_code(), 1);

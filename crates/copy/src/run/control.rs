@@ -4,9 +4,10 @@
 
 use super::copying::Copying;
 use super::lane::{At, Ends};
+use super::names::Listing;
 use super::retry::{Backoff, chance};
 use super::route::{Route, Slot, Trouble};
-use super::side::{Answered, Ask, Fault, Side, Told, told};
+use super::side::{Answered, Ask, Fault, Open, Side, Told, told};
 use sftp::client::Event;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -99,6 +100,45 @@ impl<'a> Control<'a> {
         match self.answer() {
             Some((same, answer)) if same == token => answer,
             _ => Err(Fault::internal("an answer to no question")),
+        }
+    }
+
+    /// Names in a directory of another host, `most` at most. F1: each is one component and comes once.
+    /// F6: an answer without names is none, and the end of the listing.
+    pub(super) fn list(
+        &mut self,
+        at: At,
+        directory: &[u8],
+        most: usize,
+    ) -> Result<Vec<Vec<u8>>, Fault> {
+        let directory = if directory.is_empty() { b"." } else { directory };
+        let Told::Open(open) = self.call(at, Ask::Opendir(directory.to_vec()))? else {
+            return Err(Fault::Missing);
+        };
+        let found = self.names(at, &open, most);
+        if self.over.is_none() {
+            let _ = self.call(at, Ask::Close(open));
+        }
+        found
+    }
+
+    fn names(&mut self, at: At, open: &Open, most: usize) -> Result<Vec<Vec<u8>>, Fault> {
+        let (mut listing, mut found) = (Listing::default(), Vec::new());
+        loop {
+            let names = match self.call(at, Ask::Readdir(open.clone())) {
+                Ok(Told::Names(names)) if !names.is_empty() => names,
+                Ok(_) | Err(Fault::End) => return Ok(found),
+                Err(fault) => return Err(fault),
+            };
+            for name in names {
+                let admit = listing.admit(&name.name);
+                if admit.map_err(|bad| Fault::other(bad.to_string()))? {
+                    found.push(name.name);
+                }
+            }
+            if found.len() > most {
+                return Err(Fault::other(format!("more than {most} names in one directory")));
+            }
         }
     }
 

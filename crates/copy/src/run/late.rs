@@ -13,6 +13,9 @@ use crate::observe::Outcome;
 use crate::report::{Failure, What};
 use std::collections::{HashMap, HashSet};
 
+/// Names in a directory that is searched for part files.
+const MANY: usize = 1_000_000;
+
 pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
     let mut late = std::mem::take(&mut *copying.late());
     // Together or not at all: what is not in place now, the next run finds whole.
@@ -178,8 +181,9 @@ fn sweep(copying: &Copying<'_>, control: &mut Control<'_>, orphaned: &[Vec<u8>])
             };
             orphaned.iter().any(of)
         };
-        let found: Vec<_> =
-            list(control, directory).into_iter().filter(|name| ours(name)).collect();
+        // What cannot be listed has none.
+        let names = control.list(At::Target, directory, MANY).unwrap_or_default();
+        let found: Vec<_> = names.into_iter().filter(|name| ours(name)).collect();
         let asks = found.iter().map(|name| ((), Ask::Remove(names::join(directory, name))));
         all(control, asks, |(), _| {});
     }
@@ -205,18 +209,6 @@ fn clear(copying: &Copying<'_>, control: &mut Control<'_>) {
         // It costs room, and no more.
         Err(fault) => copying.warn(Some(&part(&to)), &format!("it stays there: {fault}")),
     });
-}
-
-/// Names in a directory of the target; what cannot be listed has none.
-fn list(control: &mut Control<'_>, directory: &[u8]) -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
-    if let Ok(Told::Open(open)) = control.call(At::Target, Ask::Opendir(directory.to_vec())) {
-        while let Ok(Told::Names(names)) = control.call(At::Target, Ask::Readdir(open.clone())) {
-            found.extend(names.into_iter().map(|name| name.name));
-        }
-        let _ = control.call(At::Target, Ask::Close(open));
-    }
-    found
 }
 
 fn is_servers_part(name: &[u8], part: &[u8]) -> bool {

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// Bytes of a test that takes its time: more than any path carries.
 const WITHOUT_END: u64 = 1 << 60;
 
-/// Names that a pattern may stand for.
+/// Names in a directory that a pattern is matched with.
 const MANY: usize = 100_000;
 
 /// Why nothing can be copied.
@@ -379,7 +379,7 @@ fn expand(control: &mut Control<'_>, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fau
         for directory in found {
             match glob::is_pattern(part) {
                 false => next.push(names::join(&directory, &glob::unescaped(part))),
-                true => match list(control, &directory) {
+                true => match control.list(At::Source, &directory, MANY) {
                     Ok(names) => {
                         let good = names.into_iter().filter(|name| glob::matches(part, name));
                         next.extend(good.map(|name| names::join(&directory, &name)));
@@ -393,34 +393,6 @@ fn expand(control: &mut Control<'_>, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fau
         found = next;
     }
     found.sort();
-    Ok(found)
-}
-
-fn list(control: &mut Control<'_>, directory: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
-    let at = if directory.is_empty() { b"." } else { directory };
-    let Told::Open(open) = control.call(At::Source, Ask::Opendir(at.to_vec()))? else {
-        return Err(Fault::Missing);
-    };
-    let (mut listing, mut found) = (names::Listing::default(), Vec::new());
-    loop {
-        match control.call(At::Source, Ask::Readdir(open.clone())) {
-            Ok(Told::Names(names)) => {
-                for name in names {
-                    let admit = listing.admit(&name.name);
-                    if admit.map_err(|bad| Fault::other(bad.to_string()))? {
-                        found.push(name.name);
-                    }
-                }
-            }
-            Err(Fault::End) => break,
-            Err(fault) => return Err(fault),
-            Ok(_) => break,
-        }
-        if found.len() > MANY {
-            return Err(Fault::other("the pattern stands for too many names"));
-        }
-    }
-    let _ = control.call(At::Source, Ask::Close(open));
     Ok(found)
 }
 
