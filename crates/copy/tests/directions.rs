@@ -379,3 +379,34 @@ fn no_part_file_is_left_of_a_good_copy() {
         assert_eq!(parts(&lab.path("target")), Vec::<std::path::PathBuf>::new());
     }
 }
+
+#[test]
+fn nothing_is_copied_into_itself_on_one_host() {
+    for (source, target, refused) in [
+        ("d", "d/sub", true),
+        ("d", "d/new", true),
+        ("d", "d", true),
+        ("d", "link/new", true),
+        ("d", "", true),
+        ("d/", "", true),
+        ("d/file", "d/file", true),
+        ("d/file", "d", true),
+        ("d/.", "new", false),
+        ("d", "d2", false),
+        ("d/file", "d/other", false),
+    ] {
+        let lab = Lab::new();
+        fs::create_dir_all(lab.path("root/d/sub")).unwrap();
+        fs::write(lab.path("root/d/file"), "x").unwrap();
+        std::os::unix::fs::symlink("d", lab.path("root/link")).unwrap();
+        let before = tree(&lab.path("root"));
+        let (host, root) = (stock(), lab.path("root"));
+        let at = |name: &str| there(&host, Path::new(&format!("{}/{name}", root.display())));
+        let report = lab.copy(&options(at(source), at(target)));
+        assert_eq!(report.exit_code(), u8::from(refused), "{source} {target}: {report:?}");
+        if refused {
+            assert!(report.failures[0].why.contains("into itself"), "{report:?}");
+            assert_eq!(tree(&root), before, "{source} {target}");
+        }
+    }
+}

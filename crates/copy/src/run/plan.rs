@@ -185,9 +185,18 @@ impl Leg {
                 // One of the two is on this host.
                 looks = looks.max(asked.elapsed());
             }
+            let is_directory = old.as_ref().is_ok_and(|old| old.kind == Kind::Directory);
+            let own = match self.route.within {
+                true => own_target(&mut control, &roots, (&path, is_directory)),
+                false => None,
+            };
             if let Some(why) = control.over() {
                 self.failures.clear();
                 return Err(lost(&self.host, why.to_owned()));
+            }
+            if let Some(own) = own {
+                let why = format!("it would be copied into itself ({})", crate::shown(&path));
+                return Err(Failed { what: What::Path(own), why });
             }
             // A program's first answer has its start in it.
             self.rtt = slot.round_trip().unwrap_or(looks);
@@ -333,6 +342,37 @@ fn homed(control: &mut Control<'_>, at: At, path: Vec<u8>) -> Result<Vec<u8>, (V
 fn stat(control: &mut Control<'_>, at: At, path: &[u8]) -> Result<Meta, Fault> {
     match control.call(at, Ask::Stat(path.to_vec()))? {
         Told::Meta(meta) => Ok(meta),
+/// A source that is its own target, or holds it, on the one host that both are on.
+fn own_target(
+    control: &mut Control<'_>,
+    roots: &[(Vec<u8>, Meta)],
+    (path, is_directory): (&[u8], bool),
+) -> Option<Vec<u8>> {
+    let target = real(control, path)?;
+    let is_own = |(from, _): &&(Vec<u8>, Meta)| {
+        let Some(source) = real(control, from) else { return false };
+        let below = target.strip_prefix(source.as_slice());
+        let holds = below.is_some_and(|below| below.is_empty() || below.starts_with(b"/"));
+        let contents = from.ends_with(b"/.");
+        let own_name = names::last(from).map(|name| names::join(&target, name));
+        holds || (!contents && is_directory && own_name == Some(source))
+    };
+    roots.iter().find(is_own).map(|(from, _)| from.clone())
+}
+
+/// Where a path really is, also if only its directory is there.
+fn real(control: &mut Control<'_>, path: &[u8]) -> Option<Vec<u8>> {
+    let mut ask = |path: &[u8]| match control.call(At::Source, Ask::Realpath(path.to_vec())) {
+        Ok(Told::Names(names)) => Some(names.into_iter().next()?.name),
+        _ => None,
+    };
+    ask(path).or_else(|| {
+        let directory = path.get(..path.len() - names::split(path).1.len())?;
+        let directory = if directory.is_empty() { b"." } else { directory };
+        Some(names::join(&ask(directory)?, names::last(path)?))
+    })
+}
+
         _ => Err(Fault::Missing),
     }
 }
