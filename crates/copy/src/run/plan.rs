@@ -315,8 +315,11 @@ fn target_path(target: &Place) -> Vec<u8> {
 /// Servers start at home: `~/x` is `x`. Empty is where they start.
 fn remote_path(path: &[u8]) -> Vec<u8> {
     match path {
-        b"" | b"~" | b"~/" => b".".to_vec(),
-        [b'~', b'/', rest @ ..] => rest.to_vec(),
+        b"" | b"~" => b".".to_vec(),
+        [b'~', b'/', rest @ ..] => {
+            let name = rest.iter().position(|byte| *byte != b'/').unwrap_or(rest.len());
+            rest.get(name..).filter(|rest| !rest.is_empty()).unwrap_or(b".").to_vec()
+        }
         path => path.to_vec(),
     }
 }
@@ -339,9 +342,6 @@ fn homed(control: &mut Control<'_>, at: At, path: Vec<u8>) -> Result<Vec<u8>, (V
     }
 }
 
-fn stat(control: &mut Control<'_>, at: At, path: &[u8]) -> Result<Meta, Fault> {
-    match control.call(at, Ask::Stat(path.to_vec()))? {
-        Told::Meta(meta) => Ok(meta),
 /// A source that is its own target, or holds it, on the one host that both are on.
 fn own_target(
     control: &mut Control<'_>,
@@ -373,6 +373,9 @@ fn real(control: &mut Control<'_>, path: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
+fn stat(control: &mut Control<'_>, at: At, path: &[u8]) -> Result<Meta, Fault> {
+    match control.call(at, Ask::Stat(path.to_vec()))? {
+        Told::Meta(meta) => Ok(meta),
         _ => Err(Fault::Missing),
     }
 }
@@ -477,4 +480,25 @@ fn called(place: &Place) -> Vec<u8> {
 pub(super) fn absolute(path: &[u8]) -> Vec<u8> {
     let absolute = std::path::absolute(Path::new(local::path(path)));
     absolute.map_or_else(|_| path.to_vec(), |path| path.into_os_string().into_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_home_is_never_absolute() {
+        for (path, want) in [
+            (&b""[..], &b"."[..]),
+            (b"~", b"."),
+            (b"~/", b"."),
+            (b"~//", b"."),
+            (b"~/x", b"x"),
+            (b"~//x/", b"x/"),
+            (b"~user/x", b"~user/x"),
+            (b"//x", b"//x"),
+        ] {
+            assert_eq!(remote_path(path), want, "{}", crate::shown(path));
+        }
+    }
 }
