@@ -186,8 +186,14 @@ impl Beside<'_> {
                 .for_each(|line| log.debug(1, format_args!("{line}")));
         }
         let (outcome, output_ended) = job.outcome();
-        if let Outcome::Killed(signal) = &outcome {
-            log.debug(1, format_args!("the command was killed by signal {signal}"));
+        match &outcome {
+            Outcome::Killed(signal) => {
+                log.debug(1, format_args!("the command was killed by signal {signal}"));
+            }
+            Outcome::Unknown if end.is_ok() => {
+                log.info(format_args!("lhssh: {}: no exit status was sent", conf.host_name));
+            }
+            _ => {}
         }
         let lost = |error| lost(&error, &conf.host_name, sent, totals.received, totals.written);
         ending(outcome, output_ended, end.map_err(lost))

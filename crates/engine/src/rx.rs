@@ -97,14 +97,17 @@ impl<P: Program> Rx<P> {
         let ledger = std::sync::Arc::clone(self.session.ledger());
         let hand = ledger.enlist(Role::Receiving);
         let end = self.turns(&hand).map_err(|error| self.cause_of(error));
+        // Before the program ends its commands: their last words would be taken for the end.
+        if let Err(error) = &end {
+            self.say_goodbye(error);
+        }
         self.program.over();
         let drained = hand.sink.time(|| self.drain_sinks());
         // Nothing more happens on the connection: the program alone wants to know.
         while self.tell_of_one() {}
         self.session.ledger().written.set(self.routes.totals().written);
-        match &end {
-            Ok(()) => self.disconnect(Disconnect::ByApplication, "disconnected by user"),
-            Err(error) => self.say_goodbye(error),
+        if end.is_ok() {
+            self.disconnect(Disconnect::ByApplication, "disconnected by user");
         }
         self.session.shut();
         (self.program, self.routes.totals(), end.and(drained))
