@@ -70,7 +70,7 @@ fn a_quick_run_measures_draws_and_draws_again() {
     let samples = text("samples.csv");
     let netcat = samples.lines().filter(|line| line.contains(",netcat,no encryption,0,1,bytes/s,"));
     assert_eq!(netcat.count(), 2, "{samples}\n{said}");
-    assert!(samples.contains("# program,own,own "), "the version of ssh: {samples}");
+    assert!(samples.contains("# program,ciphers,own,own "), "the version of ssh: {samples}");
     if need::require(&["/usr/sbin/sshd"]) {
         assert!(
             samples.contains("send,own,cipher of its own choice,0,1,bytes/s,"),

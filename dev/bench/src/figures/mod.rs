@@ -31,7 +31,7 @@ use anyhow::{Context, Result, ensure};
 use figure::FIGURES;
 use peer::Peer;
 use plan::{EXPERIMENTS, Effort, Point, Take};
-use samples::{Missing, Record, Sample};
+use samples::{Missing, Origin, Record, Sample};
 use std::collections::HashMap;
 use std::fs;
 use std::io::IsTerminal;
@@ -89,9 +89,9 @@ pub(crate) struct Options {
 /// Measures, unless told not to, and draws.
 pub(crate) fn main(options: &Options) -> Result<()> {
     let wanted = wanted(&options.only)?;
-    let mut record = match options.redraw {
+    let mut record = match options.redraw || options.out.join(samples::FILE).exists() {
         true => Record::read(&options.out)?,
-        false => Record::read(&options.out).unwrap_or_default(),
+        false => Record::default(),
     };
     fs::create_dir_all(&options.out).with_context(|| options.out.display().to_string())?;
     if !options.redraw {
@@ -152,9 +152,11 @@ fn measure(options: &Options, wanted: &[&figure::Figure], record: &mut Record) -
             continue;
         }
         let points = plan(&programs, effort);
-        let mut later =
-            Record { machine: machine::line(), remarks: remarks.clone(), ..Record::default() };
-        later.programs.extend(programs.iter().map(|p| (p.name.clone(), p.label.clone())));
+        let labels = programs.iter().map(|p| (p.name.clone(), p.label.clone())).collect();
+        let (machine, remarks) = (machine::line(), remarks.clone());
+        let origin = Origin { machine, remarks, programs: labels };
+        let origins = [((*experiment).to_owned(), origin)].into();
+        let mut later = Record { origins, samples: Vec::new() };
         let mut idle = Idle::new();
         for run in 1..=runs {
             later.samples.extend(round(&bench, &points, &mut idle, [run, runs])?);

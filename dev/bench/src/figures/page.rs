@@ -3,6 +3,7 @@
 use super::draw::svg::Escaped;
 use super::figure::FIGURES;
 use super::samples::{FILE, Record};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const STYLE: &str = "body{font:16px/1.5 Inter,Helvetica,Arial,sans-serif;color:#1f2933;\
@@ -13,13 +14,15 @@ const STYLE: &str = "body{font:16px/1.5 Inter,Helvetica,Arial,sans-serif;color:#
 
 /// The page: pictures that can be drawn, links to what they are made of.
 pub(crate) fn page(record: &Record) -> String {
+    let machines: BTreeSet<_> = record.origins.values().map(|o| o.machine.as_str()).collect();
+    let machines: Vec<_> = machines.into_iter().collect();
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\">\
          <title>longhaul: figures</title><style>{STYLE}</style></head><body>\n\
          <h1>longhaul: figures</h1>\n<p>Measured by <code>lhbench figures</code> on {}. All samples: \
          <a href=\"{FILE}\">{FILE}</a>.</p>\n",
-        Escaped(&record.machine)
+        Escaped(&machines.join("; "))
     );
     for figure in FIGURES {
         let Some(scene) = figure.scene(record) else { continue };

@@ -1,9 +1,9 @@
 //! Samples: everything a run of `lhbench figures` measured, one line each, with what a reader of
 //! a picture needs to know: who took part in which version, on which machine, when.
 //!
-//! The file is CSV: lines about the run start with `#`, then a heading, then the samples. All
-//! pictures can be drawn from it again (`--redraw`), and a later run of one experiment replaces
-//! that experiment's samples and leaves the others.
+//! The file is CSV: lines about the run of each experiment start with `#`, then a heading, then the
+//! samples. All pictures can be drawn from it again (`--redraw`), and a later run of one experiment
+//! replaces what there is about it and leaves the others.
 
 use super::csv;
 use crate::stats::{Spread, spread};
@@ -68,36 +68,61 @@ pub(crate) enum Missing {
     Absent(String),
 }
 
-/// All samples and what they have in common.
+/// All samples, and where those of each experiment come from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Record {
+    /// By experiment.
+    pub(crate) origins: BTreeMap<String, Origin>,
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// What the samples of one experiment have in common.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Origin {
     /// Processor, cores, kernel.
     pub(crate) machine: String,
     /// What the run was like that a reader should know of: a debug build, a busy machine.
     pub(crate) remarks: Vec<String>,
     /// Each program's name and version as a picture shows it.
     pub(crate) programs: BTreeMap<String, String>,
-    pub(crate) samples: Vec<Sample>,
+}
+
+impl Origin {
+    /// The name and version of `program`.
+    pub(crate) fn label<'a>(&'a self, program: &'a str) -> &'a str {
+        self.programs.get(program).map_or(program, String::as_str)
+    }
+
+    fn text(&self, experiment: &str) -> String {
+        let mut text = csv::line(&["# machine", experiment, &self.machine]);
+        for remark in &self.remarks {
+            text += &csv::line(&["# remark", experiment, remark]);
+        }
+        for (name, label) in &self.programs {
+            text += &csv::line(&["# program", experiment, name, label]);
+        }
+        text
+    }
 }
 
 const HEADING: &[&str] =
     &["experiment", "panel", "program", "mode", "at", "run", "metric", "value", "missing", "when"];
 
 impl Record {
-    /// The name and version of `program`.
-    pub(crate) fn label<'a>(&'a self, program: &'a str) -> &'a str {
-        self.programs.get(program).map_or(program, String::as_str)
-    }
-
     /// Takes in a later record: its experiments replace the same ones of this.
     pub(crate) fn take(&mut self, later: Self) {
-        let again = |old: &Sample| {
-            later.samples.iter().any(|new| new.place.experiment == old.place.experiment)
-        };
-        self.samples.retain(|old| !again(old));
+        self.samples.retain(|old| !later.origins.contains_key(&old.place.experiment));
         self.samples.extend(later.samples);
-        self.programs.extend(later.programs);
-        (self.machine, self.remarks) = (later.machine, later.remarks);
+        self.origins.extend(later.origins);
+    }
+
+    /// The part about one experiment.
+    pub(crate) fn only(&self, experiment: &str) -> Self {
+        let own = |sample: &&Sample| sample.place.experiment == experiment;
+        let samples = self.samples.iter().filter(own).cloned().collect();
+        let origin = self.origins.get_key_value(experiment);
+        let origins = origin.map(|(name, origin)| (name.clone(), origin.clone()));
+        Self { origins: origins.into_iter().collect(), samples }
     }
 
     /// The file of a directory.
@@ -113,27 +138,33 @@ impl Record {
     }
 
     pub(crate) fn text(&self) -> String {
-        let mut text = csv::line(&["# machine", &self.machine]);
-        for remark in &self.remarks {
-            text += &csv::line(&["# remark", remark]);
-        }
-        for (name, label) in &self.programs {
-            text += &csv::line(&["# program", name, label]);
-        }
+        let origins = self.origins.iter().map(|(experiment, origin)| origin.text(experiment));
+        let mut text: String = origins.collect();
         text += &csv::line(HEADING);
         text.extend(self.samples.iter().map(Sample::line));
         text
     }
 
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let mut record = Self::default();
+        let (mut record, mut common) = (Self::default(), Origin::default());
         for (number, fields) in csv::records(text).iter().enumerate() {
             let fields: Vec<_> = fields.iter().map(String::as_str).collect();
             match *fields.as_slice() {
-                ["# machine", machine] => record.machine = machine.to_owned(),
-                ["# remark", remark] => record.remarks.push(remark.to_owned()),
+                ["# machine", experiment, machine] => {
+                    record.origin(experiment).machine = machine.to_owned();
+                }
+                ["# remark", experiment, remark] => {
+                    record.origin(experiment).remarks.push(remark.to_owned());
+                }
+                ["# program", experiment, name, label] => {
+                    let programs = &mut record.origin(experiment).programs;
+                    programs.insert(name.to_owned(), label.to_owned());
+                }
+                // Files were once of one run alone.
+                ["# machine", machine] => common.machine = machine.to_owned(),
+                ["# remark", remark] => common.remarks.push(remark.to_owned()),
                 ["# program", name, label] => {
-                    record.programs.insert(name.to_owned(), label.to_owned());
+                    common.programs.insert(name.to_owned(), label.to_owned());
                 }
                 _ if fields == HEADING => {}
                 _ => {
@@ -142,7 +173,15 @@ impl Record {
                 }
             }
         }
+        for sample in &record.samples {
+            let experiment = sample.place.experiment.clone();
+            record.origins.entry(experiment).or_insert_with(|| common.clone());
+        }
         Ok(record)
+    }
+
+    fn origin(&mut self, experiment: &str) -> &mut Origin {
+        self.origins.entry(experiment.to_owned()).or_default()
     }
 }
 

@@ -38,7 +38,7 @@ fn column(samples: &Samples<'_>, panel: &str, title: &str) -> Column {
     let max = max.filter_map(|who| one(samples, panel, Metric::Rate, who, GB));
     let max = max.map(|spread| spread.max).fold(0.1, f64::max);
     let netcat = one(samples, panel, Metric::Rate, ("netcat", CLEAR), GB);
-    let label = samples.record.label("netcat").to_owned();
+    let label = samples.origin.label("netcat").to_owned();
     let reference = netcat.map(|spread| Reference { label, spread });
     Column { title: title.to_owned(), axis: Axis::linear("GB/s", max), reference }
 }
@@ -60,7 +60,7 @@ pub(super) fn cpu(samples: &Samples<'_>) -> Scene {
         axis: Axis::linear("CPU-seconds per GB, both ends", max),
         reference: cost(samples, panel, ("netcat", CLEAR))
             .spread
-            .map(|spread| Reference { label: samples.record.label("netcat").to_owned(), spread }),
+            .map(|spread| Reference { label: samples.origin.label("netcat").to_owned(), spread }),
     };
     let mut notes = samples.notes("the line over a bar's end reaches from");
     if is_cut {
@@ -115,7 +115,7 @@ fn bars(samples: &Samples<'_>, cell: &dyn Fn(&str, Who<'_>) -> Cell, picture: &B
     let group = |mode: String| {
         let own = everyone.iter().filter(|(program, own)| *own == mode && *program != "netcat");
         let rows = own.map(|&(program, own)| Row {
-            label: samples.record.label(program).to_owned(),
+            label: samples.origin.label(program).to_owned(),
             colour: style(program).0,
             cells: WAYS.iter().map(|(panel, _)| cell(panel, (program, own))).collect(),
         });
@@ -176,7 +176,7 @@ pub(super) fn cpu_share(samples: &Samples<'_>) -> Scene {
     let max = all.map(|line| greatest(line.points.iter())).fold(0.1, f64::max);
     let percent = |n: u32| (f64::from(n), n.to_string());
     let panel = |program: &&str| Panel {
-        title: samples.record.label(program).to_owned(),
+        title: samples.origin.label(program).to_owned(),
         x: Axis::marked(
             "share of one core, each end, %",
             Scale::Linear,
@@ -206,7 +206,7 @@ fn cipher_line(samples: &Samples<'_>, who: Who<'_>) -> Line {
     let points = samples.points("send", Metric::Rate, who, GB);
     let found = CIPHERS.iter().find(|(name, ..)| *name == who.1);
     let (colour, marker) = found.map_or((Colour::INK, Marker::Box), |(_, c, m)| (Colour(*c), *m));
-    let label = if who.1 == CLEAR { samples.record.label(who.0) } else { short_cipher(who.1) };
+    let label = if who.1 == CLEAR { samples.origin.label(who.0) } else { short_cipher(who.1) };
     let line = samples.line(who, label.to_owned(), Look::Points, points);
     Line { colour, marker, ..line }
 }

@@ -12,7 +12,7 @@ mod tests;
 
 use super::draw::lines::{Line, Look};
 use super::draw::scene::{Colour, Marker, Scene};
-use super::samples::{Metric, Missing, Point, Record, Sample, points};
+use super::samples::{Metric, Missing, Origin, Point, Record, Sample, points};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A picture and where its samples come from.
@@ -36,25 +36,21 @@ pub(crate) const FIGURES: &[Figure] = &[
 impl Figure {
     /// The picture, if there are samples for it.
     pub(crate) fn scene(&self, record: &Record) -> Option<Scene> {
-        let samples = self.samples(record);
-        (!samples.all.is_empty()).then(|| (self.draw)(&samples))
+        let own = |sample: &&Sample| sample.place.experiment == self.experiment;
+        let all: Vec<_> = record.samples.iter().filter(own).collect();
+        let origin = record.origins.get(self.experiment)?;
+        (!all.is_empty()).then(|| (self.draw)(&Samples { origin, all }))
     }
 
     /// Its samples as a file of their own.
     pub(crate) fn csv(&self, record: &Record) -> String {
-        let samples = self.samples(record).all.into_iter().cloned().collect();
-        Record { samples, ..record.clone() }.text()
-    }
-
-    fn samples<'a>(&self, record: &'a Record) -> Samples<'a> {
-        let own = |sample: &&Sample| sample.place.experiment == self.experiment;
-        Samples { record, all: record.samples.iter().filter(own).collect() }
+        record.only(self.experiment).text()
     }
 }
 
 /// The samples of one picture.
 struct Samples<'a> {
-    record: &'a Record,
+    origin: &'a Origin,
     all: Vec<&'a Sample>,
 }
 
@@ -110,7 +106,7 @@ impl<'a> Samples<'a> {
         }];
         notes.extend(self.refused());
         notes.extend(self.absent());
-        notes.push(self.origin());
+        notes.push(self.source());
         notes
     }
 
@@ -152,15 +148,15 @@ impl<'a> Samples<'a> {
         (!reasons.is_empty()).then(|| format!("Not measured: {}.", reasons.join("; ")))
     }
 
-    fn origin(&self) -> String {
+    fn source(&self) -> String {
         let days: BTreeSet<_> =
             self.all.iter().filter_map(|sample| sample.when.split(' ').next()).collect();
         let days: Vec<_> = days.into_iter().collect();
-        let remarks = self.record.remarks.iter().map(|remark| format!(" · {remark}"));
+        let remarks = self.origin.remarks.iter().map(|remark| format!(" · {remark}"));
         format!(
             "lhbench figures · {} · {}{}",
             days.join(", "),
-            self.record.machine,
+            self.origin.machine,
             remarks.collect::<String>()
         )
     }

@@ -108,7 +108,7 @@ fn link_guide(to: f64) -> Guide {
 fn plain_lines(samples: &Samples<'_>, panel: &str, look: Look) -> Vec<Line> {
     let line = |who: Who<'_>| {
         let points = samples.points(panel, Metric::Rate, who, MBIT);
-        samples.line(who, samples.record.label(who.0).to_owned(), look, points)
+        samples.line(who, samples.origin.label(who.0).to_owned(), look, points)
     };
     samples.everyone(panel, Metric::Rate).into_iter().map(line).collect()
 }
@@ -162,7 +162,7 @@ fn start_line(samples: &Samples<'_>, panel: &str, who: Who<'_>) -> Line {
 /// A line of a program, or of ours with buffers that were asked for, in a colour of its own.
 fn path_line(samples: &Samples<'_>, who: Who<'_>, look: Look, points: Vec<Point>) -> Line {
     let setting = who.1.split(' ').next().filter(|word| word.contains("Buf="));
-    let name = samples.record.label(who.0).to_owned();
+    let name = samples.origin.label(who.0).to_owned();
     let label = setting.map_or(name, |setting| format!("{}, {setting}", who.0));
     let line = samples.line(who, label, look, points);
     match setting {
@@ -219,5 +219,5 @@ fn window_ticks() -> Vec<(f64, String)> {
 
 fn memory_line(samples: &Samples<'_>, panel: &str, who: Who<'_>) -> Line {
     let points = samples.points(panel, Metric::Memory, who, 1.0);
-    samples.line(who, samples.record.label(who.0).to_owned(), Look::Points, points)
+    samples.line(who, samples.origin.label(who.0).to_owned(), Look::Points, points)
 }

@@ -8,10 +8,10 @@ use crate::figures::samples::Place;
 
 /// A record with every experiment, a refused point and a program that cannot.
 fn record() -> Record {
-    let mut record = Record {
+    let mut origin = Origin {
         machine: "Testing Processor, 2 cores, Linux 6.18".to_owned(),
         remarks: vec!["a remark".to_owned()],
-        ..Record::default()
+        ..Origin::default()
     };
     for (name, label) in [
         ("longhaul", "longhaul 0.1.0"),
@@ -20,7 +20,11 @@ fn record() -> Record {
         ("lhscp → lhsshd", "lhscp → lhsshd 0.1.0"),
         ("scp", "scp 9.2p1"),
     ] {
-        record.programs.insert(name.to_owned(), label.to_owned());
+        origin.programs.insert(name.to_owned(), label.to_owned());
+    }
+    let mut record = Record::default();
+    for figure in FIGURES {
+        record.origins.insert(figure.experiment.to_owned(), origin.clone());
     }
     let streams = [("longhaul", "aes128-gcm", 2.0), ("OpenSSH", "aes128-gcm", 1.0)];
     let streams = [streams.as_slice(), &[("netcat", "no encryption", 1.5)]].concat();
@@ -99,6 +103,16 @@ fn samples_are_read_as_they_were_written() {
 }
 
 #[test]
+fn a_file_of_one_run_alone_is_read_too() {
+    let text = "# machine,Old Processor\n# remark,busy\n# program,scp,scp 8.0p1\n\
+                rtt,copies,scp,aes128-gcm,0,1,bytes/s,5,,2026-11-20 04:20\n";
+    let record = Record::parse(text).unwrap();
+    let origin = &record.origins["rtt"];
+    assert_eq!((origin.machine.as_str(), origin.label("scp")), ("Old Processor", "scp 8.0p1"));
+    assert_eq!((origin.remarks.as_slice(), record.origins.len()), (&["busy".to_owned()][..], 1));
+}
+
+#[test]
 fn a_damaged_record_is_named() {
     let text = record().text() + "rtt,streams,longhaul\n";
     let said = format!("{:#}", Record::parse(&text).unwrap_err());
@@ -108,13 +122,21 @@ fn a_damaged_record_is_named() {
 #[test]
 fn a_later_run_of_one_experiment_leaves_the_others() {
     let mut all = record();
-    let mut later = record();
-    later.samples.retain(|sample| sample.place.experiment == "rtt");
+    let mut later = record().only("rtt");
     later.samples.truncate(5);
+    let origin = later.origins.get_mut("rtt").unwrap();
+    origin.machine = "Another Processor".to_owned();
+    origin.remarks.clear();
+    origin.programs.insert("scp".to_owned(), "scp 10.0p1".to_owned());
     all.take(later);
+    let all = Record::parse(&all.text()).unwrap();
     let count = |name: &str| all.samples.iter().filter(|s| s.place.experiment == name).count();
     assert_eq!(count("rtt"), 5);
     assert!(count("ciphers") > 5);
+    let (later, old) = (&all.origins["rtt"], &all.origins["ciphers"]);
+    assert_eq!((later.machine.as_str(), later.label("scp")), ("Another Processor", "scp 10.0p1"));
+    assert!(later.remarks.is_empty());
+    assert_eq!(*old, record().origins["ciphers"], "measured elsewhere, with other versions");
 }
 
 #[test]
