@@ -241,11 +241,15 @@ fn rtt(programs: &[Program], effort: Effort) -> Vec<Point<'_>> {
     points
 }
 
-/// Bytes of a copied file: what takes about ten seconds; the slower scp gets less to do.
+/// Up to so many milliseconds scp copies what lhscp does.
+pub(crate) const SCP_WHOLE: f64 = 25.0;
+
+/// Bytes of a copied file: what takes about ten seconds. scp is as slow as its window and the round
+/// trip make it, and gets as much less to do.
 fn copied(program: &Program, rtt: f64, effort: Effort) -> u64 {
     let whole = if effort.quick { 1 << 26 } else { 1 << 30 };
     match program.name.as_str() {
-        "scp" if rtt >= 50.0 => whole / 16,
+        "scp" => (whole as f64 / (rtt / SCP_WHOLE).max(1.0)) as u64,
         _ => whole,
     }
 }

@@ -5,7 +5,7 @@ use super::super::draw::axis::{Axis, Scale, size};
 use super::super::draw::frame::Heading;
 use super::super::draw::lines::{Guide, Line, Lines, Look, Panel};
 use super::super::draw::scene::{Anchor, Colour, Marker, Scene};
-use super::super::plan::LINK_RATE;
+use super::super::plan::{LINK_RATE, SCP_WHOLE};
 use super::super::samples::{Metric, Point};
 use super::{Samples, Who, greatest};
 
@@ -84,10 +84,14 @@ pub(super) fn rtt(samples: &Samples<'_>) -> Scene {
     Lines {
         heading: Heading {
             title: "How fast data goes, by distance".to_owned(),
-            lead: "Sending over an emulated link of 1 Gbit/s between hosts with this kernel's \
-                   default buffers. Left: one stream, once it is up to speed. Right: one \
-                   file copied, from the command's start to its end, logins included."
-                .to_owned(),
+            lead: format!(
+                "Sending over an emulated link of 1 Gbit/s between hosts with this kernel's \
+                 default buffers, beyond which longhaul's sender goes where it runs as root \
+                 (SO_SNDBUFFORCE). Left: one stream, once it is up to speed. Right: one file \
+                 copied, from the command's start to its end, logins included. Beyond {SCP_WHOLE} \
+                 ms scp's file is smaller by as much as the round trip is longer: the same size \
+                 would take it minutes."
+            ),
             notes: samples.notes("bars from"),
         },
         columns: 2,
