@@ -27,17 +27,17 @@ pub(crate) enum Outcome {
     Failed(Error),
 }
 
-/// The server has thrown away what was asked for together with the login.
-pub(crate) fn not_taken() -> Error {
-    anyhow!(
-        "the server does not take a command together with the login; try -o PipelineRequests=no"
-    )
-}
+/// Of a server that calls itself OpenSSH and is not.
+pub(crate) const NOT_TAKEN: &str =
+    "the server may take no channel together with the login; try -o PipelineRequests=no";
 
 /// What lhssh does on its channel.
 pub(crate) trait Job: Program {
     /// The server lets us in; nothing of the channel has been heard yet.
     fn logged_in(&mut self, login: &Authenticated);
+
+    /// The channel was asked for together with the login, and nothing of it has been heard.
+    fn is_unanswered(&self) -> bool;
 
     /// Nothing will come from the other end any more.
     fn hears_no_more(&mut self);
@@ -176,6 +176,10 @@ impl Job for Command<'_> {
         self.hears_end_of_write = login.transport().peer().is_some_and(Peer::knows_end_of_write);
     }
 
+    fn is_unanswered(&self) -> bool {
+        self.asked && self.streams.is_some()
+    }
+
     fn hears_no_more(&mut self) {
         self.replies = Replies::default();
     }
@@ -198,8 +202,8 @@ impl Program for Command<'_> {
                 let name = self.task.request.name();
                 return self.fail(port, id, anyhow!("the server refuses the {name} request"));
             }
-            Event::Unimplemented { .. } if self.asked && self.streams.is_some() => {
-                self.outcome = Outcome::Failed(not_taken());
+            Event::Unimplemented { .. } if self.is_unanswered() => {
+                self.outcome = Outcome::Failed(anyhow!(NOT_TAKEN));
                 return Ok(Flow::Finish);
             }
             Event::GlobalReply { ref name, ok, ref data } => {

@@ -2,7 +2,7 @@
 //! section 7.2). The end of either direction is passed on, and the channel closes after both, as
 //! with ssh(1).
 
-use crate::command::{Job, Outcome, Streams, not_taken};
+use crate::command::{Job, NOT_TAKEN, Outcome, Streams};
 use crate::input::Input;
 use crate::report::Replies;
 use anyhow::{Context, Error, Result, anyhow};
@@ -142,8 +142,8 @@ impl Program for Forward<'_> {
                 self.outcome = Outcome::Failed(refused(self.via, self.to, reason, &text));
                 return Ok(Flow::Finish);
             }
-            Event::Unimplemented { .. } if self.asked && self.streams.is_some() => {
-                self.outcome = Outcome::Failed(not_taken());
+            Event::Unimplemented { .. } if self.is_unanswered() => {
+                self.outcome = Outcome::Failed(anyhow!(NOT_TAKEN));
                 return Ok(Flow::Finish);
             }
             Event::Eof { id } => return self.output_ended(port, id),
@@ -167,6 +167,10 @@ impl Program for Forward<'_> {
 impl Job for Forward<'_> {
     fn logged_in(&mut self, login: &Authenticated) {
         self.asked = login.has_asked_ahead();
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.asked && self.streams.is_some()
     }
 
     fn hears_no_more(&mut self) {

@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::clear::{self, Purpose};
-use crate::command::{Command, Job, Outcome, Task};
+use crate::command::{Command, Job, NOT_TAKEN, Outcome, Task};
 use crate::explain;
 use crate::forward::Forward;
 use crate::metrics::Metrics;
@@ -185,6 +185,9 @@ impl Beside<'_> {
                 .iter()
                 .for_each(|line| log.debug(1, format_args!("{line}")));
         }
+        // sshd just hangs up where it lets nobody in after all.
+        let said_no = matches!(&end, Err(engine::Error::Disconnected(..)));
+        let not_taken = said_no && job.is_unanswered();
         let (outcome, output_ended) = job.outcome();
         match &outcome {
             Outcome::Killed(signal) => {
@@ -195,7 +198,10 @@ impl Beside<'_> {
             }
             _ => {}
         }
-        let lost = |error| lost(&error, &conf.host_name, sent, totals.received, totals.written);
+        let lost = |error| {
+            let lost = lost(&error, &conf.host_name, sent, totals.received, totals.written);
+            if not_taken { anyhow!("{lost}; {NOT_TAKEN}") } else { lost }
+        };
         ending(outcome, output_ended, end.map_err(lost))
     }
 }
