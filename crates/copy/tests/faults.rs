@@ -77,6 +77,29 @@ fn r4_a_server_that_never_comes_back_is_an_error_of_the_host() {
     assert!(matches!(&report.failures[0].what, What::Host(name) if name == "peer"));
 }
 
+/// The scan's connection breaks, and nobody else needs the server: it is the host that is lost, not
+/// the directories that were not listed.
+#[test]
+fn r4_a_server_that_is_lost_while_it_is_scanned_is_an_error_of_the_host() {
+    use std::os::unix::fs::PermissionsExt;
+    let lab = Lab::new();
+    for number in 0..400 {
+        fs::create_dir_all(lab.path(&format!("source/{number}"))).unwrap();
+    }
+    // Who breaks takes the program away: it never starts again.
+    let dd = "dd bs=64k count=12 status=none";
+    let script =
+        format!("#!/bin/sh\n{} | {{ {dd}; rm -f \"$0\"; pkill -KILL -P $$; }}\n", common::STOCK);
+    let program = lab.path("server");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let flaky = host(program.to_str().unwrap(), &[]);
+    let options = options(there(&flaky, &lab.path("source")), here(&lab.path("target")));
+    let report = lab.copy(&Options { lanes: lanes(1), ..options });
+    assert_eq!((report.exit_code(), report.failures.len()), (255, 1), "{report:?}");
+    assert!(matches!(&report.failures[0].what, What::Host(name) if name == "peer"), "{report:?}");
+}
+
 /// Small files that are in place are asked once more what they became, for the journal. A lane that
 /// breaks just then has nothing to give back of them: counted twice, they would end the copy before
 /// other files are there.

@@ -208,6 +208,14 @@ impl Copying<'_> {
         self.report().failures.push(failure);
     }
 
+    /// A host that was lost for good, which is told once by whoever finds it first.
+    pub(super) fn lost(&self, host: &str, why: String) {
+        let known = |failure: &Failure| matches!(&failure.what, What::Host(name) if name == host);
+        if !self.report().failures.iter().any(known) {
+            self.tell(Failure { what: What::Host(host.to_owned()), why });
+        }
+    }
+
     /// Notes what was done. A copy goes on if that fails, and says why once: the next record takes
     /// the place of the one that was not written, and may succeed.
     pub(super) fn note(&self, write: impl FnOnce(&Journal) -> std::io::Result<()>) {

@@ -10,7 +10,6 @@ use super::route::{Route, Slot, Trouble};
 use super::stream;
 use crate::observe::{Event, LaneId};
 use crate::options::Lanes;
-use crate::report::{Failure, What};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
@@ -184,7 +183,7 @@ impl<'a> Fleet<'a> {
             return;
         }
         let why = self.why.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.copying.tell(Failure { what: What::Host(self.host.to_owned()), why });
+        self.copying.lost(self.host, why);
         self.copying.queue.stop();
     }
 
@@ -278,6 +277,7 @@ struct Crew<'a> {
 
 impl Crew<'_> {
     fn run(mut self, connection: u32, channel: u32) {
+        let _guard = self.copying.queue.guard();
         while !self.copying.queue.rest(Duration::ZERO) {
             let (why, worked) = match self.work(connection, channel) {
                 Err(Trouble::Full) if let Some(other) = self.other.take() => {
@@ -374,13 +374,5 @@ impl Crew<'_> {
     fn gone(&self, why: String) {
         *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
         self.state.become_(GONE);
-    }
-}
-
-impl Drop for Crew<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.copying.queue.stop();
-        }
     }
 }

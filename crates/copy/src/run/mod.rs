@@ -186,10 +186,13 @@ fn carry_out(
         }
         Err(trouble) => return lost(trouble),
     };
-    let why = Mutex::new(String::new());
+    let (why, host) = (Mutex::new(String::new()), leg.host.as_str());
     let walked = std::thread::scope(|scope| {
-        let walk = scope.spawn(move || Walk::new(copying, control).run(roots));
-        Fleet::new(copying, &leg.route, slots, (&leg.host, &why)).run(scope, leg.rtt);
+        let walk = scope.spawn(move || {
+            let _guard = copying.queue.guard();
+            Walk::new(copying, control, host).run(roots)
+        });
+        Fleet::new(copying, &leg.route, slots, (host, &why)).run(scope, leg.rtt);
         walk.join()
     });
     let control = walked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -198,9 +201,11 @@ fn carry_out(
         return None;
     }
     // Where every lane gave up, the scan's channel is gone as well: one attempt, not R4's many.
-    match if copying.queue.is_stopped() { open() } else { Ok(control) } {
+    let is_gone = copying.queue.is_stopped() || control.over().is_some();
+    match if is_gone { open() } else { Ok(control) } {
         Ok(mut control) => late::run(copying, &mut control),
-        Err(trouble) => return lost(trouble),
+        Err(trouble @ route::Trouble::Directory(..)) => return lost(trouble),
+        Err(trouble) => copying.lost(host, trouble.words()),
     }
     None
 }

@@ -142,6 +142,11 @@ impl Queue {
         self.ended.notify_all();
     }
 
+    /// For a thread without which the copy cannot end: if it panics, the copy is stopped.
+    pub(super) fn guard(&self) -> Guard<'_> {
+        Guard(self)
+    }
+
     pub(super) fn is_stopped(&self) -> bool {
         self.lock().stopped
     }
@@ -216,6 +221,17 @@ impl Queue {
     }
 }
 
+/// Stops the copy when it is dropped by a panic.
+pub(super) struct Guard<'a>(&'a Queue);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
 impl State {
     fn next(&mut self, lanes: usize) -> Option<Work> {
         if self.stopped {
@@ -251,6 +267,18 @@ pub(super) mod tests {
             Take::Work(Work::Entry(entry)) => Some(entry.to),
             _ => None,
         }
+    }
+
+    #[test]
+    fn a_thread_that_panics_stops_the_copy() {
+        let queue = Queue::default();
+        let good = std::thread::scope(|scope| scope.spawn(|| drop(queue.guard())).join());
+        assert!(good.is_ok() && !queue.is_stopped());
+        let bad = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guard = queue.guard();
+            std::panic::resume_unwind(Box::new("without a message"));
+        }));
+        assert!(bad.is_err() && queue.rest(Duration::ZERO));
     }
 
     #[test]

@@ -103,6 +103,8 @@ enum Step {
 pub(super) struct Walk<'c, 'a> {
     copying: &'c Copying<'a>,
     control: Control<'c>,
+    /// What is called by name when it is lost.
+    host: &'c str,
     steps: HashMap<u64, Step>,
     /// Directories that nothing was asked for yet, the last found first: memory is bounded by
     /// depth times width.
@@ -117,10 +119,11 @@ pub(super) struct Walk<'c, 'a> {
 }
 
 impl<'c, 'a> Walk<'c, 'a> {
-    pub(super) fn new(copying: &'c Copying<'a>, control: Control<'c>) -> Self {
+    pub(super) fn new(copying: &'c Copying<'a>, control: Control<'c>, host: &'c str) -> Self {
         Self {
             copying,
             control,
+            host,
             steps: HashMap::new(),
             waiting: Vec::new(),
             nodes: HashMap::new(),
@@ -138,6 +141,9 @@ impl<'c, 'a> Walk<'c, 'a> {
             self.sources.push(root.from.clone());
             self.root(root);
             self.go();
+        }
+        if let Some(why) = self.control.over() {
+            self.copying.lost(self.host, why.to_owned());
         }
         self.tell_found();
         self.copying.sync(&mut self.control.ends.target);
@@ -165,7 +171,11 @@ impl<'c, 'a> Walk<'c, 'a> {
             {
                 self.make(directory);
             }
-            let Some((token, answer)) = self.control.answer() else {
+            let answer = self.control.answer();
+            if self.is_over() {
+                return;
+            }
+            let Some((token, answer)) = answer else {
                 if self.waiting.is_empty() {
                     return;
                 }
@@ -174,10 +184,12 @@ impl<'c, 'a> Walk<'c, 'a> {
             if let Some(step) = self.steps.remove(&token) {
                 self.step(step, answer);
             }
-            if self.copying.queue.is_stopped() {
-                return;
-            }
         }
+    }
+
+    /// Nothing more can be found, or is wanted.
+    fn is_over(&self) -> bool {
+        self.control.over().is_some() || self.copying.queue.is_stopped()
     }
 
     fn ask(&mut self, at: At, ask: Ask, step: Step) {

@@ -23,7 +23,7 @@ impl Walk<'_, '_> {
             return;
         }
         for name in names {
-            if self.copying.queue.is_stopped() {
+            if self.is_over() {
                 return;
             }
             match name {
