@@ -6,8 +6,8 @@
 mod common;
 
 use common::{
-    Lab, STOCK, here, host, options, our_program, ours, ours_that_dies_after, parts, stock, there,
-    tree,
+    Lab, Notes, STOCK, here, host, options, our_program, ours, ours_that_dies_after, parts, stock,
+    there, tree,
 };
 use copy::list::List;
 use copy::options::{Options, Place};
@@ -179,6 +179,26 @@ fn r4_names_that_were_taken_when_the_connection_broke_are_no_error() {
     assert_eq!((report.copied, report.exit_code()), (3, 0), "{report:?}");
     assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
     assert_eq!(fs::read(lab.path("fuse")).unwrap(), b"", "it broke");
+}
+
+#[test]
+fn a_dry_run_misses_no_further_name_that_is_not_there() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        link_three(&lab);
+        let options = Options { preserve: true, ..options(here(&lab.path("source")), target) };
+        lab.good(&options);
+        for gone in ["one", "two", "three"] {
+            fs::remove_file(lab.path("target").join(gone)).unwrap();
+        }
+        let notes = Notes::default();
+        let report = lab.watch(&Options { dry_run: true, ..options }, &notes);
+        assert_eq!(report.failures, [], "{name}");
+        let notes = notes.0.lock().unwrap();
+        let created = notes.iter().filter(|note| note.contains("Would { act: Create")).count();
+        assert_eq!(created, 3, "{name}: {notes:?}");
+    }
 }
 
 /// One source that cannot be copied, and nothing of the others shows: neither files nor links.

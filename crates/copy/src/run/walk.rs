@@ -439,7 +439,10 @@ impl<'c, 'a> Walk<'c, 'a> {
             return;
         }
         let Found { from, to, fresh, .. } = at;
-        let linkable = self.copying.options.preserve && self.control.ends.target.has().hardlink;
+        let options = self.copying.options;
+        // A dry run links nothing: it looks at every name.
+        let linkable =
+            options.preserve && !options.dry_run && self.control.ends.target.has().hardlink;
         if let (Kind::File, Some(node)) = (meta.kind, meta.linked.filter(|_| linkable)) {
             if let Some(first) = self.nodes.get(&node) {
                 let link = (first.clone(), to);
