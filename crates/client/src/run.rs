@@ -194,7 +194,7 @@ impl Beside<'_> {
                 log.debug(1, format_args!("the command was killed by signal {signal}"));
             }
             Outcome::Unknown if end.is_ok() => {
-                log.info(format_args!("lhssh: {}: no exit status was sent", conf.host_name));
+                log.debug(1, format_args!("no exit status was sent"));
             }
             _ => {}
         }
