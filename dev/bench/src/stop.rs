@@ -14,6 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::HashSet;
 use std::fs;
+use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,6 +39,15 @@ fn lock() -> Lock {
 /// An error once a signal has come.
 pub(crate) fn check() -> Result<()> {
     permit().map(drop)
+}
+
+/// Says what went wrong, unless a signal was the reason.
+pub(crate) fn complain(what: &str) {
+    if check().is_ok() {
+        // A line of progress may be on the screen.
+        let clear = if std::io::stderr().is_terminal() { "\r" } else { "" };
+        eprintln!("{clear}lhbench: {what}");
+    }
 }
 
 /// What a start needs; an error once a signal has come.

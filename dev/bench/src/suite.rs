@@ -107,7 +107,7 @@ impl Series {
     }
 
     fn fail(&mut self, why: &anyhow::Error) {
-        eprintln!("lhbench: {}: {}: {why:#}", self.case, self.contender);
+        stop::complain(&format!("{}: {}: {why:#}", self.case, self.contender));
         self.failed = Some(format!("{why:#}"));
     }
 }

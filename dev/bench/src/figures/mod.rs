@@ -214,7 +214,7 @@ fn knock(bench: &Bench, job: &Job<'_>) -> Result<i64, String> {
     let login = Job { load: Load::Login, link: None, share: None, ..job.clone() };
     let said = |why: anyhow::Error| {
         let why = format!("{why:#}");
-        eprintln!("\rlhbench: {} cannot do {}: {why}", job.program.name, job.mode.name);
+        stop::complain(&format!("{} cannot do {}: {why}", job.program.name, job.mode.name));
         why
     };
     Ok(bench.turn(&login).map_err(said)?.client.peak_kib)
@@ -226,7 +226,7 @@ fn take(bench: &Bench, point: &Point<'_>, idle: i64, run: usize) -> Vec<Sample> 
         Ok(outcome) => outcome,
         Err(why) => {
             let why = format!("{why:#}");
-            eprintln!("\rlhbench: {}, {}: {why}", point.place.program, point.place.mode);
+            stop::complain(&format!("{}, {}: {why}", point.place.program, point.place.mode));
             return absent(point, run, &why);
         }
     };
