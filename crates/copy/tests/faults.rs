@@ -247,6 +247,22 @@ fn r2_a_part_outlives_a_run_that_cannot_open_the_source() {
     assert!(report.bytes < 15_000_000, "it goes on: {report:?}");
 }
 
+/// The lane dies when all is there but the name: who puts it in place counts nothing again.
+#[test]
+fn what_was_lost_is_tried_once_and_holes_are_counted_once() {
+    let lab = Lab::new();
+    let source = fs::File::create(lab.path("source")).unwrap();
+    source.set_len(8 << 20).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&source, &noise(1, 1 << 20), 4 << 20).unwrap();
+    fs::write(lab.path("fuse"), "x").unwrap();
+    let server = ours_without(PLAIN, "fsync@openssh.com", &lab.path("fuse"));
+    let options = options(here(&lab.path("source")), there(&server, &lab.path("target")));
+    let report = lab.good(&Options { lanes: lanes(1), fsync: true, ..options });
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    let counted = (report.retries, report.bytes, report.spared);
+    assert_eq!(counted, (1, 1 << 20, 7 << 20), "{report:?}");
+}
+
 fn in_place(lab: &Path, upload: bool) -> Options {
     let (from, to) = (lab.join("source"), lab.join("target"));
     let options = match upload {

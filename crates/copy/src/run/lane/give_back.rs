@@ -11,7 +11,6 @@ use super::{File, Lane, Stage};
 impl Lane<'_> {
     /// The channel is gone: others do what this lane could not.
     pub(super) fn give_everything_back(&mut self) {
-        self.copying.report().retries += 1;
         for (_, batch) in std::mem::take(&mut self.batches) {
             for entry in batch.into_entries() {
                 if self.ends.target.is_remote() {

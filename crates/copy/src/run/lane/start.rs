@@ -315,7 +315,11 @@ impl Lane<'_> {
         let all = Ranges::of(0..size);
         // Of a file that is compared, holes count too: they may be none at the other end.
         let data = file.data.clone().filter(|_| !file.compare).unwrap_or_else(|| all.clone());
-        self.copying.spared(all.without(&data).total());
+        // What another attempt has moved or spared was counted then.
+        let first = entry.left.is_none() && !entry.reread;
+        if first {
+            self.copying.spared(all.without(&data).total());
+        }
         let done = data.both(&left.done);
         let summed = self.is_summed(file);
         let rest = match summed {
@@ -323,7 +327,7 @@ impl Lane<'_> {
             true => Rest { unmoved: data.without(&done), ..Rest::default() },
             false => self.apart(data, &done, file.compare),
         };
-        if rest.found.is_empty() && !file.compare {
+        if first && rest.found.is_empty() && !file.compare {
             self.copying.spared(done.total().saturating_sub(rest.unmoved.both(&done).total()));
         }
         let number = self.noted(file, size, &done);
