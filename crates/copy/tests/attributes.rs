@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Lab, Notes, here, options, ours, stock, there, tree};
+use common::{Lab, Notes, here, is_root, options, ours, stock, there, tree};
 use copy::list::List;
 use copy::options::Options;
 use copy::shard::Shard;

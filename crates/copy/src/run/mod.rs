@@ -137,6 +137,9 @@ fn leg(
         warned: Mutex::default(),
         sums: sums_of(options, &leg.route),
     };
+    if let Some(why) = &leg.warning {
+        copying.warn(None, why);
+    }
     leg.failures.drain(..).for_each(|failure| copying.tell(failure));
     let ends = leg.ends.take();
     let failure = match options.test {

@@ -78,6 +78,8 @@ pub(super) struct Leg {
     /// What is called by name when it is lost.
     pub(super) host: String,
     pub(super) journal: Option<Journal>,
+    /// Why there is no journal.
+    pub(super) warning: Option<String>,
     /// Sources that are not there.
     pub(super) failures: Vec<Failure>,
     pub(super) rtt: Duration,
@@ -101,8 +103,9 @@ impl Leg {
             Route { source: source_end, target: root, within, fsync, stream, connections, gone };
         let host = source.or(target).map_or_else(String::new, |host| host.name.clone());
         let (failures, rtt) = (Vec::new(), Duration::ZERO);
+        let (journal, warning) = (None, None);
         let mut leg =
-            Self { route, roots: Vec::new(), ends: None, host, journal: None, failures, rtt };
+            Self { route, roots: Vec::new(), ends: None, host, journal, warning, failures, rtt };
         if let Some(amount) = options.test {
             leg.made_up(options, amount, slot)?;
             return Ok(leg);
@@ -209,7 +212,12 @@ impl Leg {
             Err(Fault::Missing) => None,
             Err(fault) => return Err(unusable(path, &fault)),
         };
-        self.journal = state.and_then(|state| open_journal(options, sources, &path, state));
+        if let Some(state) = state {
+            match open_journal(options, sources, &path, state) {
+                Ok(journal) => self.journal = journal,
+                Err(why) => self.warning = Some(why),
+            }
+        }
         self.name(options, (&path, old), roots)
     }
 
@@ -439,15 +447,15 @@ fn expand(control: &mut Control<'_>, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fau
     Ok(found)
 }
 
-/// The journal of this very copy; without one it works all the same.
+/// The journal of this very copy; without one it works all the same, and is told why.
 fn open_journal(
     options: &Options,
     sources: &[Place],
     target: &[u8],
     state: &Path,
-) -> Option<Journal> {
+) -> Result<Option<Journal>, String> {
     if options.dry_run && !state.exists() {
-        return None;
+        return Ok(None);
     }
     let mut ends: Vec<Vec<u8>> = sources.iter().map(called).collect();
     ends.push(match &options.target {
@@ -455,9 +463,28 @@ fn open_journal(
         place => called(place),
     });
     ends.push(journal::ourselves());
+    // Parts of one tree may be copied by one host at the same time.
+    let shard = options.shard.filter(|_| !depends_on_the_first_run(options));
+    ends.extend(shard.map(|shard| format!("shard {shard}").into_bytes()));
     let ends: Vec<&[u8]> = ends.iter().map(Vec::as_slice).collect();
     let boot = if options.target.host().is_none() { journal::boot() } else { Vec::new() };
-    Journal::open(state, &ends, &boot, journal::PATIENCE).ok().flatten()
+    let lost = |why: &str| format!("no journal, so a stopped copy cannot go on: {why}");
+    match Journal::open(state, &ends, &boot, journal::PATIENCE) {
+        Ok(Some(journal)) => Ok(Some(journal)),
+        Ok(None) => Err(lost("another run of the same command has it")),
+        Err(error) => Err(lost(&format!("{}: {error}", state.display()))),
+    }
+}
+
+/// Whether the target becomes a copy of the one source, or gets one inside, by what made it: then
+/// all parts of the tree must know. With `tree/.` both are the same.
+fn depends_on_the_first_run(options: &Options) -> bool {
+    let [source] = options.sources.as_slice() else { return false };
+    let path = match source {
+        Place::Local(path) => path.as_os_str().as_bytes(),
+        Place::Remote(Remote { path, .. }) => path,
+    };
+    !matches!(path, b"." | [.., b'/', b'.'])
 }
 
 /// What a place is called whatever directory the command is given in.
