@@ -40,10 +40,6 @@ fn preserving(options: Options) -> Options {
     Options { preserve: true, ..options }
 }
 
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
 /// An access list (acl(5)) by which user 1000 may read and write what its owner may.
 fn access_list() -> Vec<u8> {
     let entry = |tag: u16, permissions: u16, id: u32| {

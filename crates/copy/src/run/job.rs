@@ -2,6 +2,7 @@
 //! it in place.
 
 use super::journal::Number;
+use super::meta::Meta;
 use super::queue::Entry;
 use super::ranges::Ranges;
 use super::side::Fault;
@@ -131,8 +132,10 @@ pub(super) struct Job {
     /// What is written: the part file, or the final name.
     pub(super) part: Vec<u8>,
     pub(super) way: Way,
-    /// The mode of the file that is replaced, which stays unless the source's is kept.
-    pub(super) mode: Option<u32>,
+    /// The file that is replaced or written into: its mode stays unless the source's is kept.
+    pub(super) old: Option<Meta>,
+    /// The part file is only open for reading, as all of it is there.
+    pub(super) read_only: bool,
     /// In the journal, if it is noted there.
     pub(super) number: Option<Number>,
     /// Shares end at multiples of it: the block that is hashed.
@@ -164,7 +167,8 @@ impl Job {
             part: entry.to.clone(),
             entry,
             way: Way::Part,
-            mode: None,
+            old: None,
+            read_only: false,
             number: None,
             block,
             xattrs: OnceLock::new(),

@@ -102,6 +102,16 @@ impl Meta {
         }
     }
 
+    /// The mode that a file in its place keeps: set-id bits were meant for what was in it (F3).
+    pub(super) fn plain_mode(&self) -> u32 {
+        self.mode & PLAIN
+    }
+
+    /// Whether it lends its owner's or group's rights to whoever runs it.
+    pub(super) fn is_set_id(&self) -> bool {
+        self.mode & !PLAIN != 0
+    }
+
     pub(super) fn identity(&self) -> Identity {
         Identity { size: self.size, modified: self.modified, inode: self.inode }
     }

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -86,6 +86,21 @@ pub(crate) fn ours_without(denied: &str, word: &str, fuse: &Path) -> Arc<Host> {
     let (fuse, word) =
         (format!("LHSCP_TEST_FUSE={}", fuse.display()), format!("LHSCP_TEST_WORD={word}"));
     host("/usr/bin/env", &[&fuse, &word, &our_program(), "-P", denied])
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Who owns what no user does.
+pub(crate) const NOBODY: u32 = 65534;
+
+/// A server that is not root's, where this is: `program` with `args`, in a lab that it may enter.
+pub(crate) fn as_nobody(lab: &Lab, program: &str, args: &[&str]) -> Arc<Host> {
+    let all = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(lab.directory.path(), all).unwrap();
+    let who = ["--reuid=65534", "--regid=65534", "--clear-groups", program];
+    host("/usr/bin/setpriv", &[&who, args].concat())
 }
 
 pub(crate) fn our_program() -> String {

@@ -237,7 +237,7 @@ impl Lane<'_> {
         let copying = self.copying;
         let preserve = copying.options.preserve;
         let all = Setting::of(&entry.meta, preserve, copying.privileged, copying.umask);
-        let mode = if preserve { all.mode } else { old.map(|old| old.mode).or(all.mode) };
+        let mode = if preserve { all.mode } else { old.map(|old| old.plain_mode()).or(all.mode) };
         Setting { mode, ..all }
     }
 

@@ -33,6 +33,8 @@ pub(super) struct File {
     pub(super) data: Option<Ranges>,
     /// The part file of a run that broke off was in the way once.
     pub(super) cleared: bool,
+    /// What is at the target is only to be read.
+    pub(super) read_only: bool,
     /// The part file is asked to take its name.
     pub(super) placing: bool,
     /// What is at the target is compared first (`--verify`).
@@ -64,6 +66,7 @@ impl File {
             seen: (None, None),
             data: None,
             cleared: false,
+            read_only: false,
             placing: false,
             compare: false,
             verified: false,

@@ -131,9 +131,12 @@ impl Lane<'_> {
         let all =
             Setting::of(source, options.preserve, self.copying.privileged, self.copying.umask);
         let whole = source.size > job.block || job.way == Way::InPlace;
-        let mode = match (options.preserve, job.mode) {
-            (false, Some(old)) => Some(old),
-            _ => all.mode,
+        let whole = whole && !job.read_only;
+        let mode = match job.old.filter(|_| !options.preserve) {
+            // It has its mode, and may be somebody else's, who alone can set it.
+            Some(old) if job.way == Way::InPlace && !old.is_set_id() => None,
+            Some(old) => Some(old.plain_mode()),
+            None => all.mode,
         };
         Setting { size: whole.then_some(source.size), mode, ..all }.apart()
     }

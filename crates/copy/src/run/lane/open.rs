@@ -24,7 +24,9 @@ impl Lane<'_> {
         let open = match job.way {
             Way::Device => Ask::Feed(job.part.clone()),
             Way::InPlace => Ask::Overwrite(job.part.clone()),
-            Way::Part | Way::Compare => Ask::Reopen(job.part.clone()),
+            Way::Compare => Ask::Open(job.part.clone()),
+            Way::Part if job.read_only => Ask::Open(job.part.clone()),
+            Way::Part => Ask::Reopen(job.part.clone()),
         };
         self.ask_for(At::Source, Ask::Open(job.entry.from.clone()), id, What::SourceOpened);
         self.ask_for(At::Target, open, id, What::TargetOpened);

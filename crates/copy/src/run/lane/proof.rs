@@ -233,6 +233,10 @@ impl Lane<'_> {
                 false => self.fail(id, Fault::Differs),
             };
         }
+        if job.read_only && !again.is_empty() {
+            // It was whole, and is not: it is made anew.
+            return self.fail(id, Fault::Changed("the part file is not what was written"));
+        }
         again.iter().for_each(|piece| span.done.remove(piece));
         span.again = again.iter().map(|piece| piece.start).collect();
         let stand = std::mem::replace(&mut span.stand, Stand::Moved);

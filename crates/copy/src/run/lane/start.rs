@@ -9,6 +9,7 @@ use super::super::plan::absolute;
 use super::super::queue::{Entry, Left};
 use super::super::ranges::Ranges;
 use super::super::side::{Answered, Ask, Fault, Open, Side, Told};
+use super::proof::Proof;
 use super::{At, File, FileId, Lane, Stage, What};
 use crate::observe::{Act, Event, Outcome};
 use sftp::client::Flight;
@@ -178,6 +179,14 @@ impl Lane<'_> {
         same.then(|| Left { done: part.done.clone(), placed: None })
     }
 
+    /// Whether nothing of a part file is to be written any more. It may have its mode already, and
+    /// be read-only.
+    fn is_whole(&self, file: &File, left: &Left) -> bool {
+        let checks = |proof: Proof| proof.can_check_later(&self.ends.source);
+        let all = Ranges::of(0..file.entry().meta.size);
+        self.proof.is_none_or(checks) && all.without(&left.done).is_empty()
+    }
+
     fn open_both(&mut self, id: FileId) {
         let Some(file) = self.files.get(&id) else { return };
         let (from, to) = (file.entry().from.clone(), self.writes_to(file));
@@ -186,10 +195,17 @@ impl Lane<'_> {
         let open = match self.way(file) {
             Way::Device => Ask::Feed(to),
             Way::InPlace if self.left(file).is_none() => Ask::Overwrite(to),
-            Way::InPlace | Way::Compare => Ask::Reopen(to),
-            Way::Part if self.left(file).is_some() => Ask::Reopen(to),
-            Way::Part => Ask::Create(to),
+            Way::InPlace => Ask::Reopen(to),
+            Way::Compare => Ask::Open(to),
+            Way::Part => match self.left(file) {
+                Some(left) if self.is_whole(file, &left) => Ask::Open(to),
+                Some(_) => Ask::Reopen(to),
+                None => Ask::Create(to),
+            },
         };
+        if let Some(file) = self.files.get_mut(&id) {
+            file.read_only = matches!(open, Ask::Open(_));
+        }
         if matches!(open, Ask::Create(_))
             && let Err(fault) = self.forget_part(id)
         {
@@ -208,6 +224,9 @@ impl Lane<'_> {
             (What::TargetOpened, Err(fault)) => return self.part_in_the_way(id, fault),
             (What::Cleared, _) => {
                 let to = self.files.get(&id).map(|file| self.writes_to(file)).unwrap_or_default();
+                if let Some(file) = self.files.get_mut(&id) {
+                    file.read_only = false;
+                }
                 return self.ask_for(At::Target, Ask::Create(to), id, What::TargetOpened);
             }
             // A map that cannot be is none: all of the file counts.
@@ -331,11 +350,12 @@ impl Lane<'_> {
             self.copying.spared(done.total().saturating_sub(rest.unmoved.both(&done).total()));
         }
         let number = self.noted(file, size, &done);
-        let mode = file.old.filter(|old| old.kind == Kind::File).map(|old| old.mode);
+        let old = file.old.filter(|old| old.kind == Kind::File);
+        let read_only = file.read_only;
         let (part, way) = (self.writes_to(file), self.way(file));
         let mut job = Job::new(entry.clone(), self.block, rest);
-        (job.part, job.way, job.mode, job.number) = (part, way, mode, number);
-        job.summed = summed;
+        (job.part, job.way, job.old, job.number) = (part, way, old, number);
+        (job.summed, job.read_only) = (summed, read_only);
         let job = Arc::new(job);
         if let Some(file) = self.files.get_mut(&id) {
             file.stage = Stage::Job(Arc::clone(&job));

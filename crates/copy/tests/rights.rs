@@ -1,0 +1,173 @@
+//! Rights that this host, its user or the server's user does not have, and those that a copy must
+//! not hand on: read-only files, files of others, owners, set-id bits.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{
+    Lab, NOBODY, Notes, STOCK, as_nobody, here, is_root, options, ours, parts, stock, there, tree,
+};
+use copy::options::{Options, Place};
+use copy::shard::Shard;
+use stand_ins::noise;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+/// A directory that is not root's.
+fn nobodys(lab: &Lab, name: &str) -> Place {
+    fs::create_dir(lab.path(name)).unwrap();
+    chown(lab.path(name), Some(NOBODY), Some(NOBODY)).unwrap();
+    there(&as_nobody(lab, STOCK, &[]), &lab.path(name))
+}
+
+#[test]
+fn f3_what_is_replaced_keeps_its_mode_without_set_id_bits() {
+    type To = fn(&Path) -> Place;
+    let targets: [To; 3] = [|to| there(&stock(), to), |to| there(&ours(&[]), to), |to| here(to)];
+    for (at, target) in targets.iter().enumerate() {
+        for inplace in [false, true] {
+            let lab = Lab::new();
+            for name in ["source", "target"] {
+                fs::create_dir(lab.path(name)).unwrap();
+            }
+            for (name, size, mode) in [("small", 10, 0o4751), ("large", 2_000_000, 0o2750)] {
+                fs::write(lab.path("source").join(name), noise(1, size)).unwrap();
+                fs::write(lab.path("target").join(name), "old").unwrap();
+                set_mode(&lab.path("target").join(name), mode);
+            }
+            let to = target(&lab.path("target"));
+            lab.good(&Options { inplace, ..options(here(&lab.path("source/.")), to) });
+            let modes = ["small", "large"].map(|name| mode(&lab.path("target").join(name)));
+            assert_eq!(modes, [0o751, 0o750], "target {at}, in place {inplace}");
+        }
+    }
+}
+
+#[test]
+fn read_only_files_that_are_there_are_compared_and_not_sent_again() {
+    if !need::have(is_root(), "not root") {
+        return;
+    }
+    let lab = Lab::new();
+    let target = nobodys(&lab, "target");
+    fs::create_dir(lab.path("source")).unwrap();
+    for (name, size) in [("small", 10), ("large", 3_000_000)] {
+        let path = lab.path("source").join(name);
+        fs::write(&path, noise(1, size)).unwrap();
+        chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+        set_mode(&path, 0o444);
+    }
+    let options = options(here(&lab.path("source/.")), target);
+    let options = Options { preserve: true, verify: true, ..options };
+    assert_eq!(lab.good(&options).copied, 2);
+    let again = lab.good(&options);
+    assert_eq!((again.copied, again.verified, again.bytes), (0, 2, 0), "{again:?}");
+}
+
+#[test]
+fn a_read_only_part_that_waits_for_its_name_is_not_sent_again() {
+    if !need::have(is_root(), "not root") {
+        return;
+    }
+    for verify in [false, true] {
+        let lab = Lab::new();
+        let target = nobodys(&lab, "target");
+        fs::create_dir(lab.path("source")).unwrap();
+        for (name, size) in [("large", 12_000_000), ("other", 10)] {
+            let path = lab.path("source").join(name);
+            fs::write(&path, noise(1, size)).unwrap();
+            chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+            set_mode(&path, 0o444);
+        }
+        fs::create_dir(lab.path("target/other")).unwrap();
+        let options = options(here(&lab.path("source/.")), target);
+        let options = Options { preserve: true, delay_updates: true, verify, ..options };
+        let report = lab.copy(&options);
+        assert_eq!((report.exit_code(), report.failures.len()), (1, 1), "{report:?}");
+        assert_eq!(mode(&lab.path("target").join(&parts(&lab.path("target"))[0])), 0o444);
+        fs::remove_dir(lab.path("target/other")).unwrap();
+        let report = lab.good(&options);
+        assert_eq!(report.bytes, 10, "verify {verify}: {report:?}");
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    }
+}
+
+/// It was damaged while it waited, and cannot be mended by piece.
+#[test]
+fn a_read_only_part_that_is_not_what_was_written_is_made_anew() {
+    if !need::have(is_root(), "not root") {
+        return;
+    }
+    let lab = Lab::new();
+    let target = nobodys(&lab, "target");
+    fs::create_dir(lab.path("source")).unwrap();
+    fs::write(lab.path("source/large"), noise(1, 12_000_000)).unwrap();
+    fs::write(lab.path("source/other"), "").unwrap();
+    chown(lab.path("source/large"), Some(NOBODY), Some(NOBODY)).unwrap();
+    set_mode(&lab.path("source/large"), 0o444);
+    fs::create_dir(lab.path("target/other")).unwrap();
+    let options = options(here(&lab.path("source/.")), target);
+    let options = Options { delay_updates: true, verify: true, ..options };
+    assert_eq!(lab.copy(&options).exit_code(), 1);
+    let part = fs::OpenOptions::new()
+        .write(true)
+        .open(lab.path("target").join(&parts(&lab.path("target"))[0]))
+        .unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&part, b"damage", 5_000_000).unwrap();
+    fs::remove_dir(lab.path("target/other")).unwrap();
+    lab.good(&options);
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+}
+
+#[test]
+fn a_file_of_somebody_else_is_written_in_place_if_it_may_be_written() {
+    if !need::have(is_root(), "not root") {
+        return;
+    }
+    let lab = Lab::new();
+    let target = nobodys(&lab, "target");
+    fs::create_dir(lab.path("source")).unwrap();
+    fs::write(lab.path("source/x"), noise(1, 100_000)).unwrap();
+    fs::write(lab.path("target/x"), noise(2, 200_000)).unwrap();
+    set_mode(&lab.path("target/x"), 0o666);
+    let options = options(here(&lab.path("source/.")), target);
+    lab.good(&Options { inplace: true, ..options });
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    assert_eq!(mode(&lab.path("target/x")), 0o666);
+}
+
+#[test]
+fn every_shard_has_a_journal_of_its_own() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("source")).unwrap();
+    fs::create_dir(lab.path("target")).unwrap();
+    fs::write(lab.path("source/x"), "x").unwrap();
+    let options = options(here(&lab.path("source/.")), there(&stock(), &lab.path("target")));
+    for (shard, journals) in [(None, 1), (Some("1/2"), 2), (Some("2/2"), 3), (Some("1/2"), 3)] {
+        let shard = shard.map(|text| Shard::parse(text).unwrap());
+        lab.good(&Options { shard, ..options.clone() });
+        assert_eq!(fs::read_dir(lab.path("state")).unwrap().count(), journals, "{shard:?}");
+    }
+}
+
+#[test]
+fn a_copy_without_a_journal_says_so() {
+    let lab = Lab::new();
+    fs::write(lab.path("source"), "x").unwrap();
+    fs::write(lab.path("state"), "no directory").unwrap();
+    let notes = Notes::default();
+    let options = options(here(&lab.path("source")), there(&stock(), &lab.path("target")));
+    assert_eq!(lab.watch(&options, &notes).exit_code(), 0);
+    let notes = notes.0.lock().unwrap();
+    assert!(notes.iter().any(|note| note.contains("no journal")), "{notes:?}");
+}
