@@ -86,9 +86,7 @@ fn point(
     let strace = Strace::around(&mut copier, way, Some(&inject))?;
     let ended = copier.copy(way, &world.from, &world.to, WORDS)?;
     let to = world.to.display().to_string();
-    // The second half of a call that others interrupted has no path: it may be about any file.
-    let here = |hit: &Hit| hit.line.contains(&to) || hit.line.starts_with("<... ");
-    let hits: Vec<Hit> = strace.hits()?.into_iter().filter(here).collect();
+    let hits: Vec<Hit> = strace.hits()?.into_iter().filter(|hit| hit.may_be_about(&to)).collect();
     let case = format!("{way:?}, {served:?}, {inject}");
     let mut complain = |what: &str| {
         let hits: Vec<&str> = hits.iter().map(|hit| hit.line.as_str()).collect();

@@ -2,7 +2,7 @@
 
 use crate::copier::{Copier, Way};
 use anyhow::{Context, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -100,18 +100,23 @@ impl Strace {
         Ok(Self { log })
     }
 
-    /// Calls that touched something below `root`.
+    /// Calls that changed something below `root`, but for writes with a number that another process
+    /// gave an answer: every server that is started anew would lose its connection by it.
     pub fn points(&self, root: &Path) -> Result<Vec<Point>> {
         let root = root.display().to_string();
         let mut counts = HashMap::new();
-        let mut points = Vec::new();
+        let (mut points, mut answers) = (Vec::new(), HashSet::new());
         for (pid, call, line) in self.log()?.lines().filter_map(split) {
             let when = counts.entry((pid.to_owned(), call.to_owned())).or_insert(0);
             *when += 1;
-            if line.contains(&root) && !line.contains("O_RDONLY") && !line.contains("O_PATH") {
-                points.push(Point { call: call.to_owned(), when: *when });
+            let point = Point { call: call.to_owned(), when: *when };
+            match changes(call, line, &root) {
+                true => points.push(point),
+                false if call.starts_with("write") => _ = answers.insert(point),
+                false => {}
             }
         }
+        points.retain(|point| !answers.contains(point));
         Ok(points)
     }
 
@@ -144,6 +149,13 @@ impl Hit {
         Self { call: call.to_owned(), line: line.to_owned() }
     }
 
+    /// Whether it was about something below `root`. The second half of a call that others interrupted
+    /// has no path: it may be about any file.
+    #[must_use]
+    pub fn may_be_about(&self, root: &str) -> bool {
+        is_about(&self.call, &self.line, root) || self.line.starts_with("<... ")
+    }
+
     /// Which of `names` it is about: the longest of each path that the line has, with what stands
     /// behind it. Mostly one, but strace may write two calls into one line, and a rename has two.
     #[must_use]
@@ -155,6 +167,21 @@ impl Hit {
         let calls = usize::from(self.line.contains("</"));
         self.line.split("</").skip(calls).filter_map(longest).collect()
     }
+}
+
+/// Whether a call is about something below `root`. A server's answers have paths in them, too: of
+/// `write` and its like only the file counts, not the bytes.
+fn is_about(call: &str, line: &str, root: &str) -> bool {
+    let place = match call.contains("write") {
+        true => line.split_once(", ").map_or(line, |(file, _)| file),
+        false => line,
+    };
+    place.contains(root)
+}
+
+/// Whether it changes something there.
+fn changes(call: &str, line: &str, root: &str) -> bool {
+    is_about(call, line, root) && !line.contains("O_RDONLY") && !line.contains("O_PATH")
 }
 
 /// Thread, call and the rest of a line. A call that others interrupted comes in two lines: the
@@ -175,6 +202,15 @@ fn split(line: &str) -> Option<(&str, &str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_names_the_target_is_no_call_on_it() {
+        let write = r#"write(1<pipe:[7]>, "\0\0\0#h/t/to", 15) = 15"#;
+        assert!(!is_about("write", write, "/t/to"));
+        assert!(changes("pwrite64", r#"pwrite64(5</t/to/.a.part>, "x", 1, 0) = 1"#, "/t/to"));
+        assert!(changes("rename", r#"rename("/t/to/.a.part", "/t/to/a") = 0"#, "/t/to"));
+        assert!(!changes("openat", r#"openat(3, "/t/to/a", O_RDONLY) = 4"#, "/t/to"));
+    }
 
     #[test]
     fn lines_of_strace_come_apart() {
