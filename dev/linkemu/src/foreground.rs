@@ -13,7 +13,12 @@ use anyhow::Context;
 use linkemu::{Link, Side, Spec};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::{Handle, Signals};
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::iterator::{Handle, SignalsInfo};
+use signal_hook::low_level::siginfo::Cause;
+
+/// Signals, and who sent them.
+type Signals = SignalsInfo<WithOrigin>;
 
 /// How long a peer has to listen on a port before the command starts anyway.
 const PEER_START: Duration = Duration::from_secs(2);
@@ -51,14 +56,18 @@ fn run_command(link: &Link, command: &[String], signals: Signals) -> anyhow::Res
     Ok(status?)
 }
 
-/// Passes signals on to the command. A terminal's interrupt reaches it without our help.
+/// Passes signals on to the command, which SIGINT and SIGTERM end at once in most cases. A
+/// terminal's interrupt comes from the kernel and reaches the command without our help.
 fn forward(mut signals: Signals, child: Pid) -> Handle {
     let handle = signals.handle();
     thread::spawn(move || {
-        for signal in signals.forever() {
-            if signal != SIGINT {
-                let _ = kill_process(child, Signal::TERM);
-            }
+        for origin in signals.forever() {
+            let sent = match (origin.signal, origin.cause) {
+                (SIGINT, Cause::Kernel) => continue,
+                (SIGINT, _) => Signal::INT,
+                _ => Signal::TERM,
+            };
+            let _ = kill_process(child, sent);
         }
     });
     handle

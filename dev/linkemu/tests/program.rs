@@ -56,6 +56,18 @@ fn run_reports_both_directions_as_json() {
 
 #[test]
 fn a_termination_signal_still_cleans_up() {
+    ends_cleanly_by("-TERM", 15);
+}
+
+#[test]
+fn an_interrupt_that_comes_from_no_terminal_reaches_the_command() {
+    ends_cleanly_by("-INT", 2);
+}
+
+/// Sends a signal to linkemu alone; its command has to end by it, and the link has to be gone.
+#[allow(clippy::unwrap_used, reason = "a helper of tests")]
+#[track_caller]
+fn ends_cleanly_by(signal: &str, number: i32) {
     let Some(_) = run_or_skip(&["run", "--", "true"]) else { return };
     let mut run = linkemu(&["run", "--", "sleep", "30"]);
     let mut child = Running(run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
@@ -65,10 +77,10 @@ fn a_termination_signal_still_cleans_up() {
     }
     // Until the command runs there is nobody to forward the signal to, so it is repeated.
     while child.0.try_wait().unwrap().is_none() {
-        Command::new("kill").arg(child.0.id().to_string()).status().unwrap();
+        Command::new("kill").args([signal, &child.0.id().to_string()]).status().unwrap();
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(child.0.wait().unwrap().code(), Some(128 + 15));
+    assert_eq!(child.0.wait().unwrap().code(), Some(128 + number));
     assert_eq!(namespaces_of(&id), 0);
 }
 
