@@ -312,6 +312,19 @@ fn with_a_limit_what_has_arrived_is_told_when_it_has() {
     }
 }
 
+/// Load only makes it slower.
+#[test]
+fn what_is_read_back_counts_towards_the_limit() {
+    let lab = Lab::new();
+    fs::write(lab.path("source"), noise(1, 2_000_000)).unwrap();
+    let options = options(here(&lab.path("source")), there(&stock(), &lab.path("target")));
+    let bwlimit = NonZeroU64::new(4_000_000);
+    let report = lab.good(&Options { bwlimit, verify: true, ..options });
+    assert_eq!(report.verified, 1, "{report:?}");
+    // Half a second there and half a second back, less the bucket.
+    assert!(report.elapsed > Duration::from_millis(900), "{report:?}");
+}
+
 #[test]
 fn special_files_are_reported() {
     let lab = Lab::new();

@@ -37,7 +37,7 @@ use super::xattrs::Class;
 use crate::observe::LaneId;
 use batch::{Batch, Begun};
 use file::{File, FileId, Stage};
-use proof::Proof;
+use proof::{Proof, Reading};
 use sftp::client::{Event, Flight};
 use span::Piece;
 use std::collections::{HashMap, VecDeque};
@@ -132,6 +132,8 @@ pub(super) struct Lane<'a> {
     next_file: FileId,
     /// Files with pieces that are not asked for yet.
     moving: VecDeque<FileId>,
+    /// Pieces that are to be read back.
+    reading: VecDeque<Reading>,
     flight: Flight,
     /// Size of a piece: what is asked for at once, hashed, and noted in the journal.
     block: u64,
@@ -166,6 +168,7 @@ impl<'a> Lane<'a> {
             batches: HashMap::new(),
             next_file: 0,
             moving: VecDeque::new(),
+            reading: VecDeque::new(),
             flight: Flight::within(most, now).in_step_since(copying.started, now),
             proof,
             retire,
@@ -217,6 +220,7 @@ impl<'a> Lane<'a> {
     fn fill(&mut self) -> Option<End> {
         let retire = self.retire.load(Ordering::Relaxed);
         self.flight.beside(self.copying.lanes(), self.block);
+        self.read_on();
         self.pump();
         while !retire && self.has_room() {
             match self.begin_batch() {
@@ -260,6 +264,7 @@ impl<'a> Lane<'a> {
         // A server may say any size.
         let promised = self.files.values().map(File::promised).fold(0, u64::saturating_add);
         self.answers.is_empty()
+            && self.reading.is_empty()
             && self.files.len() < FILES
             && promised.saturating_add(self.flight.under_way()) <= self.flight.bound().max(AHEAD)
             && self.flight.room() > 0

@@ -7,10 +7,12 @@ use super::super::side::{Answered, Ask, Fault, Open, Side, Told};
 use super::span::{Hash, LEAST_BLOCK, Piece};
 use super::{At, Ends, File, FileId, Lane, Stage, What};
 use sftp::client::{Check, Target};
-use sftp::codec::BlockHashes;
+use sftp::codec::{BlockHashes, Handle};
 use std::fs::File as Disk;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::thread::sleep;
+use std::time::Instant;
 
 /// How often a piece is moved again before its file fails.
 const TRIES: u32 = 3;
@@ -73,6 +75,14 @@ impl Proof {
             _ => None,
         }
     }
+}
+
+/// A piece that is to be read once more.
+pub(super) struct Reading {
+    id: FileId,
+    piece: Piece,
+    at: At,
+    handle: Handle,
 }
 
 impl Lane<'_> {
@@ -141,15 +151,33 @@ impl Lane<'_> {
             (By::Reading, Open::Remote(handle)) => {
                 for range in pieces {
                     self.wait_for(id, span);
-                    let piece = Piece { span, range: range.clone() };
-                    let (start, len) = (piece.range.start, piece.len());
-                    let token = self.token(id, What::ReadBack(piece, at));
-                    if let Side::There(there) = self.ends.side(at) {
-                        let len = u32::try_from(len).unwrap_or(u32::MAX);
-                        let (to, check) = (Target::Discard, Check::Blake3);
-                        there.client.get(handle, start, len, to, check, token);
-                    }
+                    let (piece, handle) = (Piece { span, range: range.clone() }, handle.clone());
+                    self.reading.push_back(Reading { id, piece, at, handle });
                 }
+                self.read_on();
+            }
+        }
+    }
+
+    /// Asks for what is read back while there is room for more under way: it takes as much of the
+    /// path as what is copied, and of the limit.
+    pub(super) fn read_on(&mut self) {
+        while self.flight.room() > 0 && self.lost.is_none() && !self.has_news() {
+            let Some(Reading { id, piece, at, handle }) = self.reading.pop_front() else { return };
+            if self.span(id, piece.span).is_none() {
+                // Its file has failed.
+                continue;
+            }
+            let (start, len) = (piece.range.start, piece.len());
+            if let Some(limiter) = &self.copying.limiter {
+                sleep(limiter.take(usize::try_from(len).unwrap_or(usize::MAX)));
+            }
+            self.flight.sent(len, Instant::now());
+            let token = self.token(id, What::ReadBack(piece, at));
+            if let Side::There(there) = self.ends.side(at) {
+                let len = u32::try_from(len).unwrap_or(u32::MAX);
+                let (to, check) = (Target::Discard, Check::Blake3);
+                there.client.get(&handle, start, len, to, check, token);
             }
         }
     }
@@ -198,6 +226,7 @@ impl Lane<'_> {
 
     /// A piece was read once more.
     pub(super) fn read_back(&mut self, id: FileId, piece: &Piece, at: At, answer: Answered) {
+        self.flight.done(piece.len(), Instant::now());
         let hashes = match answer {
             Ok(Told::Moved { hash: Some(hash), .. }) => Ok(vec![(piece.range.start, hash)]),
             Ok(_) => Ok(Vec::new()),
