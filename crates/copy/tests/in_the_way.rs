@@ -201,6 +201,24 @@ fn a_dry_run_misses_no_further_name_that_is_not_there() {
     }
 }
 
+#[test]
+fn a_dry_run_follows_a_link_just_where_the_copy_would() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        fs::create_dir_all(lab.path("elsewhere")).unwrap();
+        fs::create_dir_all(lab.path("target")).unwrap();
+        symlink(lab.path("elsewhere"), lab.path("target/source")).unwrap();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        plant(&lab, &["x"]);
+        let options = options(here(&lab.path("source")), target);
+        let failures =
+            [true, false].map(|dry_run| lab.copy(&Options { dry_run, ..options.clone() }).failures);
+        assert_eq!(failures[0], failures[1], "{name}");
+        let copied = fs::read_to_string(lab.path("elsewhere/x")).is_ok();
+        assert_eq!(copied, failures[1].is_empty(), "{name}");
+    }
+}
+
 /// One source that cannot be copied, and nothing of the others shows: neither files nor links.
 #[test]
 fn updates_that_are_delayed_come_together_or_not_at_all() {

@@ -218,11 +218,18 @@ impl<'c, 'a> Walk<'c, 'a> {
                     self.copying.observer.observe(&Event::Would { act, path, size: 0 });
                     self.list(directory);
                 }
-                false => self.ask(At::Target, Ask::Lstat(to), Step::There(directory)),
+                false => self.look(directory),
             };
         }
         let mode = (directory.meta.mode & 0o777 & !self.copying.umask) | WORKABLE;
         self.ask(At::Target, Ask::Mkdir(to, mode), Step::Made(directory));
+    }
+
+    /// What stands at the target already. F2: only what the user named may be a link to a directory.
+    fn look(&mut self, directory: Directory) {
+        let to = directory.at.to.clone();
+        let ask = if directory.at.depth == 0 { Ask::Stat(to) } else { Ask::Lstat(to) };
+        self.ask(At::Target, ask, Step::There(directory));
     }
 
     fn step(&mut self, step: Step, answer: Answered) {
@@ -234,10 +241,7 @@ impl<'c, 'a> Walk<'c, 'a> {
             }
             (Step::Made(mut directory), Err(fault)) => {
                 directory.refused = Some(fault);
-                let to = directory.at.to.clone();
-                // F2: only what the user named may be a link to a directory.
-                let ask = if directory.at.depth == 0 { Ask::Stat(to) } else { Ask::Lstat(to) };
-                self.ask(At::Target, ask, Step::There(directory));
+                self.look(directory);
             }
             (Step::There(mut directory), Ok(Told::Meta(meta))) if meta.kind == Kind::Directory => {
                 directory.at.fresh = false;
