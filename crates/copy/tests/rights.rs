@@ -6,7 +6,8 @@
 mod common;
 
 use common::{
-    Lab, NOBODY, Notes, STOCK, as_nobody, here, is_root, options, ours, parts, stock, there, tree,
+    Lab, NOBODY, Notes, STOCK, as_nobody, here, is_root, options, our_program, ours, parts, stock,
+    there, tree,
 };
 use copy::options::{Options, Place};
 use copy::shard::Shard;
@@ -14,6 +15,7 @@ use stand_ins::noise;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -144,6 +146,55 @@ fn a_file_of_somebody_else_is_written_in_place_if_it_may_be_written() {
     lab.good(&Options { inplace: true, ..options });
     assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
     assert_eq!(mode(&lab.path("target/x")), 0o666);
+}
+
+/// Root here, somebody else there: a warning, and everything else is kept.
+#[test]
+fn f3_where_owners_cannot_be_set_they_are_lost_with_their_set_id_bits_alone() {
+    if !need::have(is_root(), "not root") {
+        return;
+    }
+    for ours in [false, true] {
+        let lab = Lab::new();
+        let program = lab.path("server");
+        fs::copy(if ours { our_program() } else { STOCK.to_owned() }, &program).unwrap();
+        let host = as_nobody(&lab, program.to_str().unwrap(), &[]);
+        for (name, owner) in [("source", 0), ("target", NOBODY)] {
+            fs::create_dir(lab.path(name)).unwrap();
+            chown(lab.path(name), Some(owner), Some(owner)).unwrap();
+        }
+        fs::create_dir(lab.path("source/d")).unwrap();
+        let files = [("small", 10), ("d/large", 3_000_000), ("plain", 20)];
+        for (name, size) in files {
+            let path = lab.path("source").join(name);
+            fs::write(&path, noise(1, size)).unwrap();
+            chown(&path, Some(1000), Some(1000)).unwrap();
+            set_mode(&path, if name == "plain" { 0o640 } else { 0o6755 });
+            fs::File::open(&path).unwrap().set_modified(UNIX_EPOCH).unwrap();
+        }
+        std::os::unix::fs::symlink("small", lab.path("source/link")).unwrap();
+        let options = options(here(&lab.path("source/.")), there(&host, &lab.path("target")));
+        let options = Options { preserve: true, ..options };
+        for again in [false, true] {
+            let notes = Notes::default();
+            let report = lab.watch(&options, &notes);
+            assert_eq!(report.failures, [], "ours {ours}");
+            // A link is made again unless it is known by then that it cannot have its owner.
+            let copied = if again { 0..=1 } else { 4..=4 };
+            assert!(copied.contains(&report.copied), "ours {ours}: {report:?}");
+            assert_eq!(report.bytes == 0, again, "ours {ours}: {report:?}");
+            let notes = notes.0.lock().unwrap();
+            let warned = notes.iter().filter(|note| note.contains("owners")).count();
+            assert_eq!(warned, 1, "ours {ours}: {notes:?}");
+        }
+        for (name, _) in files {
+            let meta = fs::metadata(lab.path("target").join(name)).unwrap();
+            let mode = if name == "plain" { 0o640 } else { 0o755 };
+            let found = (meta.mode() & 0o7777, meta.uid(), meta.mtime());
+            assert_eq!(found, (mode, NOBODY, 0), "ours {ours}: {name}");
+        }
+        assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::observe::{Act, Event, LaneId, Observer, Outcome};
 use crate::options::Amount;
 use crate::report::{Failure, Report, What};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -29,8 +29,8 @@ pub(super) struct Copying<'a> {
     pub(super) id: String,
     pub(super) limiter: Option<Limiter>,
     pub(super) umask: u32,
-    /// Owners can be set.
-    pub(super) privileged: bool,
+    /// Owners can be set, as far as is known.
+    pub(super) owners: AtomicBool,
     /// Lanes that are there.
     pub(super) lanes: AtomicUsize,
     /// Bytes moved, and files finished, as far as the rate is concerned.
@@ -146,7 +146,23 @@ impl Copying<'_> {
         };
         let unread =
             |fault| self.warn_once(Some(path), format!("extended attributes are lost: {fault}"));
-        xattrs::kept(pairs.map_err(unread).unwrap_or_default(), self.privileged)
+        xattrs::kept(pairs.map_err(unread).unwrap_or_default(), self.privileged())
+    }
+
+    /// Whether owners are kept, and what goes with them: set-id bits, capabilities, `trusted.*`.
+    pub(super) fn privileged(&self) -> bool {
+        self.owners.load(Ordering::Relaxed)
+    }
+
+    /// An owner could not be set. Where that is because we may not there (root here, somebody else
+    /// at the server), no owner is from then on, and the file is good all the same.
+    pub(super) fn goes_without_owner(&self, path: &[u8], why: &Fault) -> bool {
+        let refused = why.is_refusal();
+        if refused {
+            self.owners.store(false, Ordering::Relaxed);
+            self.warn_once(Some(path), format!("owners and set-id bits are lost: {why}"));
+        }
+        refused
     }
 
     /// Attributes of a class were not set.
@@ -238,7 +254,7 @@ impl Copying<'_> {
     /// Whether the target has the times, mode and owner that are kept, as far as they can be told
     /// and set.
     pub(super) fn has_attributes(&self, entry: &Entry, target: &Meta) -> bool {
-        let to_be = Setting::of(&entry.meta, self.options.preserve, self.privileged, self.umask);
+        let to_be = Setting::of(&entry.meta, self.options.preserve, self.privileged(), self.umask);
         let mode = target.kind != Kind::File || to_be.mode == Some(target.mode);
         let owner = to_be.owner.is_none() || to_be.owner == target.owner;
         mode && owner && target.looks_like(&entry.meta)

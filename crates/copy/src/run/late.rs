@@ -45,7 +45,7 @@ fn set_directories(
     // Other shards may still be at work in them.
     let least = if options.shard.is_some() { WORKABLE } else { 0 };
     let setting = |(path, meta): (Vec<u8>, Meta)| {
-        let all = Setting::of(&meta, options.preserve, copying.privileged, copying.umask);
+        let all = Setting::of(&meta, options.preserve, copying.privileged(), copying.umask);
         let as_made = !options.preserve && meta.mode & WORKABLE == WORKABLE;
         let all = Setting { mode: all.mode.map(|mode| mode | least), ..all };
         (!path.is_empty() && !as_made).then_some((path, all))
@@ -56,13 +56,28 @@ fn set_directories(
     settings.sort_by_key(|(path, _)| {
         std::cmp::Reverse(path.iter().filter(|byte| **byte == b'/').count())
     });
-    let asks = settings.into_iter().map(|(path, all)| {
-        let ask = Ask::SetPath(path.clone(), all);
-        (path, ask)
+    let mut without_owner = Vec::new();
+    set_paths(control, settings, |path, all, fault| {
+        match all.owner.is_some() && copying.goes_without_owner(&path, &fault) {
+            true => without_owner.push((path, all.without_owner())),
+            false => copying.fault(&path, &fault),
+        }
     });
-    self::all(control, asks, |path, answer| {
+    set_paths(control, without_owner, |path, _, fault| copying.fault(&path, &fault));
+}
+
+fn set_paths(
+    control: &mut Control<'_>,
+    settings: Vec<(Vec<u8>, Setting)>,
+    mut failed: impl FnMut(Vec<u8>, Setting, Fault),
+) {
+    let asks = settings.into_iter().map(|(path, setting)| {
+        let ask = Ask::SetPath(path.clone(), setting.clone());
+        ((path, setting), ask)
+    });
+    all(control, asks, |(path, setting), answer| {
         if let Err(fault) = answer {
-            copying.fault(&path, &fault);
+            failed(path, setting, fault);
         }
     });
 }

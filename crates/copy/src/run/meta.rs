@@ -107,11 +107,6 @@ impl Meta {
         self.mode & PLAIN
     }
 
-    /// Whether it lends its owner's or group's rights to whoever runs it.
-    pub(super) fn is_set_id(&self) -> bool {
-        self.mode & !PLAIN != 0
-    }
-
     pub(super) fn identity(&self) -> Identity {
         Identity { size: self.size, modified: self.modified, inode: self.inode }
     }
@@ -124,6 +119,11 @@ impl Meta {
             && self.modified.seconds == source.modified.seconds
             && (nanos(source.modified) || self.modified.nanos == source.modified.nanos)
     }
+}
+
+/// Whether a file of this mode lends its owner's or group's rights to whoever runs it.
+pub(super) fn is_set_id(mode: u32) -> bool {
+    mode & !PLAIN != 0
 }
 
 /// What to set on a finished file.
@@ -154,6 +154,11 @@ impl Setting {
     /// refused by a file that is read-only.
     pub(super) fn apart(self) -> (Self, Self) {
         (Self { owner: self.owner, ..Self::default() }, Self { owner: None, ..self })
+    }
+
+    /// Where the owner is not kept, set-id bits are not, either (F3).
+    pub(super) fn without_owner(self) -> Self {
+        Self { owner: None, mode: self.mode.map(|mode| mode & PLAIN), ..self }
     }
 
     /// As SFTP has it. Times beyond its 32 bits are left out rather than wrapped.

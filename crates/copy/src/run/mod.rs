@@ -47,7 +47,7 @@ use lane::Ends;
 use plan::{Failed, Leg};
 use route::Slot;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use walk::Walk;
@@ -129,7 +129,7 @@ fn leg(
         id,
         limiter: options.bwlimit.map(Limiter::new),
         umask: local::umask(),
-        privileged: rustix::process::geteuid().is_root(),
+        owners: AtomicBool::new(rustix::process::geteuid().is_root()),
         lanes: AtomicUsize::new(0),
         pace: AtomicU64::new(0),
         report: Mutex::new(std::mem::take(&mut *lock(report))),

@@ -175,6 +175,12 @@ impl Fault {
         Self::other("the server's answer does not fit the request")
     }
 
+    /// Whether it is for want of rights.
+    pub(super) fn is_refusal(&self) -> bool {
+        let words = ["ermission denied", "not permitted"];
+        matches!(self, Self::Other(why) if words.iter().any(|words| why.contains(words)))
+    }
+
     /// What no server and no file can bring about.
     pub(super) fn internal(what: &str) -> Self {
         Self::Other(internal(what))

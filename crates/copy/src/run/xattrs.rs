@@ -37,7 +37,7 @@ impl Class {
         }
     }
 
-    fn is_kept(self, with_owner: bool) -> bool {
+    pub(super) fn is_kept(self, with_owner: bool) -> bool {
         with_owner || matches!(self, Self::User | Self::AccessLists)
     }
 }

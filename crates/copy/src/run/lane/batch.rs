@@ -196,12 +196,12 @@ impl Lane<'_> {
     /// Extended attributes of a file of this host, as far as they are kept and can be told.
     fn kept_here(&self, file: io::Result<File>) -> Kept {
         let pairs = file.and_then(|file| xattrs::of(&file));
-        xattrs::kept(pairs.unwrap_or_default(), self.copying.privileged)
+        xattrs::kept(pairs.unwrap_or_default(), self.copying.privileged())
     }
 
     /// Of one that the server told of.
     fn kept_there(&self, found: &FileContent) -> Kept {
-        xattrs::kept(found.attrs.xattrs().unwrap_or_default(), self.copying.privileged)
+        xattrs::kept(found.attrs.xattrs().unwrap_or_default(), self.copying.privileged())
     }
 
     /// Reads them all and sends them.
@@ -236,7 +236,7 @@ impl Lane<'_> {
     fn setting(&self, entry: &Entry, old: Option<Meta>) -> Setting {
         let copying = self.copying;
         let preserve = copying.options.preserve;
-        let all = Setting::of(&entry.meta, preserve, copying.privileged, copying.umask);
+        let all = Setting::of(&entry.meta, preserve, copying.privileged(), copying.umask);
         let mode = if preserve { all.mode } else { old.map(|old| old.plain_mode()).or(all.mode) };
         Setting { mode, ..all }
     }
@@ -252,6 +252,8 @@ impl Lane<'_> {
         for (entry, told) in batch.entries.drain(..).zip(told) {
             match told.code {
                 Status::Ok => good.push(entry),
+                // Perhaps the owner alone.
+                Status::PermissionDenied if self.copying.options.preserve => self.start(entry),
                 _ => self.copying.failed(&entry, &fault_of(told.code, &told.text)),
             }
         }
@@ -361,7 +363,7 @@ impl Lane<'_> {
         let setting = self.setting(entry, old);
         let copying = self.copying;
         let pairs = found.attrs.xattrs().filter(|_| copying.options.preserve);
-        let kept = xattrs::kept(pairs.unwrap_or_default(), copying.privileged);
+        let kept = xattrs::kept(pairs.unwrap_or_default(), copying.privileged());
         let part = names::part_beside(&entry.to, &self.copying.id);
         let fsync = self.copying.options.fsync;
         let Side::Below(below) = &mut self.ends.target else {
@@ -404,7 +406,7 @@ impl Lane<'_> {
 fn content_of(entry: &Entry, copying: &Copying<'_>) -> Option<Vec<u8>> {
     let mut file = local::open(&entry.from).ok()?;
     if copying.options.preserve
-        && !xattrs::kept(xattrs::of(&file).ok()?, copying.privileged).is_empty()
+        && !xattrs::kept(xattrs::of(&file).ok()?, copying.privileged()).is_empty()
     {
         return None;
     }

@@ -39,6 +39,8 @@ pub(super) struct File {
     pub(super) placing: bool,
     /// What is at the target is compared first (`--verify`).
     pub(super) compare: bool,
+    /// Its owner was asked to be set, and the answer has come.
+    pub(super) owned: bool,
     /// Content was compared at both ends.
     pub(super) verified: bool,
     pub(super) mend: Mend,
@@ -69,6 +71,7 @@ impl File {
             read_only: false,
             placing: false,
             compare: false,
+            owned: false,
             verified: false,
             mend: Mend::default(),
         }

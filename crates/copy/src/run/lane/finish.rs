@@ -3,7 +3,7 @@
 
 use super::super::copying::Delayed;
 use super::super::job::{Job, Way};
-use super::super::meta::Setting;
+use super::super::meta::{self, Setting};
 use super::super::queue::Entry;
 use super::super::side::{Answered, Ask, Fault, Open, Told};
 use super::{At, FileId, Lane, Stage, What};
@@ -21,7 +21,7 @@ impl Lane<'_> {
         if job.way == Way::Compare {
             return self.compared(id);
         }
-        if self.needs_xattrs(id, &job) {
+        if self.needs_xattrs(id, &job) || self.needs_owner(id, &job) {
             return;
         }
         let Some(file) = self.files.get_mut(&id) else { return };
@@ -78,8 +78,12 @@ impl Lane<'_> {
     /// read-only takes no attributes, and times come last.
     fn set_all(&mut self, id: FileId, job: &Job, target: &Open) {
         let (owner, rest) = self.settings(job);
-        self.set(id, target, owner);
-        for (class, pairs) in job.xattrs.get().into_iter().flatten() {
+        if !owner.is_empty() && !self.files.get(&id).is_some_and(|file| file.owned) {
+            self.ask_for(At::Target, Ask::Set(target.clone(), owner), id, What::Owner);
+        }
+        let with_owner = self.copying.privileged();
+        let xattrs = job.xattrs.get().into_iter().flatten();
+        for (class, pairs) in xattrs.filter(|(class, _)| class.is_kept(with_owner)) {
             match self.ends.target.has().set_xattrs {
                 true => {
                     let ask = Ask::SetXattrs(target.clone(), pairs.clone());
@@ -88,12 +92,34 @@ impl Lane<'_> {
                 false => self.copying.not_kept(&job.entry.to, *class, &Fault::Unsupported),
             }
         }
-        self.set(id, target, rest);
+        if !rest.is_empty() {
+            self.ask_for(At::Target, Ask::Set(target.clone(), rest), id, What::Set);
+        }
     }
 
-    fn set(&mut self, id: FileId, target: &Open, setting: Setting) {
-        if !setting.is_empty() {
-            self.ask_for(At::Target, Ask::Set(target.clone(), setting), id, What::Set);
+    /// Asks for the owner alone, if the file is to lend its rights: nobody else's may be lent (F3).
+    fn needs_owner(&mut self, id: FileId, job: &Job) -> bool {
+        let (owner, rest) = self.settings(job);
+        let mut xattrs = job.xattrs.get().into_iter().flatten();
+        let lends = rest.mode.is_some_and(meta::is_set_id)
+            || xattrs.any(|(class, _)| !class.is_kept(false));
+        let Some(file) = self.files.get(&id) else { return false };
+        let Some(target) = file.target.clone() else { return false };
+        if owner.is_empty() || !lends || file.owned || job.way == Way::Device {
+            return false;
+        }
+        self.ask_for(At::Target, Ask::Set(target, owner), id, What::OwnerFirst);
+        true
+    }
+
+    pub(super) fn owned(&mut self, id: FileId, answer: Answered) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        file.owned = true;
+        match answer {
+            Err(fault) if !self.copying.goes_without_owner(&file.entry().to, &fault) => {
+                self.fail(id, fault);
+            }
+            _ => self.finish(id),
         }
     }
 
@@ -129,12 +155,12 @@ impl Lane<'_> {
         let source = &job.entry.meta;
         let options = self.copying.options;
         let all =
-            Setting::of(source, options.preserve, self.copying.privileged, self.copying.umask);
+            Setting::of(source, options.preserve, self.copying.privileged(), self.copying.umask);
         let whole = source.size > job.block || job.way == Way::InPlace;
         let whole = whole && !job.read_only;
         let mode = match job.old.filter(|_| !options.preserve) {
             // It has its mode, and may be somebody else's, who alone can set it.
-            Some(old) if job.way == Way::InPlace && !old.is_set_id() => None,
+            Some(old) if job.way == Way::InPlace && !meta::is_set_id(old.mode) => None,
             Some(old) => Some(old.plain_mode()),
             None => all.mode,
         };
@@ -149,6 +175,7 @@ impl Lane<'_> {
             (What::XattrsSet(class), Err(why)) => {
                 self.copying.not_kept(&file.entry().to, *class, &why);
             }
+            (What::Owner, Err(why)) if self.copying.goes_without_owner(&file.entry().to, &why) => {}
             (_, Err(fault)) => drop(file.fault.get_or_insert(fault)),
             (_, Ok(_)) => {}
         }

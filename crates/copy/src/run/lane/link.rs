@@ -28,13 +28,19 @@ impl Lane<'_> {
                 self.ask_for(At::Target, ask, id, What::Linked);
             }
             (What::Linked, Ok(_)) if self.copying.options.preserve => {
-                let all = Setting::of(&entry.meta, true, self.copying.privileged, 0);
+                let all = Setting::of(&entry.meta, true, self.copying.privileged(), 0);
                 self.ask_for(
                     At::Target,
                     Ask::SetPath(link, Setting { mode: None, ..all }),
                     id,
                     What::LinkSet,
                 );
+            }
+            (What::LinkSet, Err(why))
+                if self.copying.privileged()
+                    && self.copying.goes_without_owner(&entry.to, &why) =>
+            {
+                self.linked(id, &What::Linked, Ok(Told::Done));
             }
             // A server that cannot set a link's own times made a good link all the same.
             (What::Linked | What::LinkSet, Ok(_)) | (What::LinkSet, Err(_)) => {

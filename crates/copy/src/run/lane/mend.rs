@@ -4,7 +4,8 @@
 //! mend      what differs by what is known; nothing does, and nothing else can: done
 //! opened    both ends, where extended attributes can differ; else the target alone
 //! told      extended attributes of both
-//! set       as on a file that was copied: owner, extended attributes, the rest
+//! owned     the owner, if it is another
+//! set       as on a file that was copied: extended attributes, the rest
 //! ```
 //! Where attributes cannot be set (somebody else's file in a directory of ours) the file is copied.
 
@@ -23,6 +24,7 @@ enum Step {
     #[default]
     Opening,
     Telling,
+    Owning,
     Setting,
 }
 
@@ -41,6 +43,7 @@ pub(super) struct Mend {
 pub(super) enum Asked {
     Open(At),
     Xattrs(At),
+    Owner,
     Set,
     SetXattrs(Class),
 }
@@ -109,8 +112,9 @@ impl Lane<'_> {
                 }
             }
             (Asked::SetXattrs(class), Err(why)) => self.copying.not_kept(&path, class, &why),
-            (Asked::Set, Err(fault)) => drop(file.fault.get_or_insert(fault)),
-            (Asked::Set | Asked::SetXattrs(_), Ok(_)) => {}
+            (Asked::Owner, Err(why)) if self.copying.goes_without_owner(&path, &why) => {}
+            (Asked::Owner | Asked::Set, Err(fault)) => drop(file.fault.get_or_insert(fault)),
+            (Asked::Owner | Asked::Set | Asked::SetXattrs(_), Ok(_)) => {}
         }
         if file.waits == 0 {
             self.mend_on(id);
@@ -135,8 +139,11 @@ impl Lane<'_> {
             (Step::Opening, true) => self.ask_for_both(id),
             (Step::Opening, false) if file.mend.differs => self.failed(id, Fault::Differs),
             (Step::Opening, false) => self.mended(id, false),
-            (Step::Telling, _) => self.set_what_lacks(id),
-            (Step::Setting, _) if file.fault.is_some() => self.failed(id, Fault::Differs),
+            (Step::Owning | Step::Setting, _) if file.fault.is_some() => {
+                self.failed(id, Fault::Differs)
+            }
+            (Step::Telling, _) => self.set_owner(id),
+            (Step::Owning, _) => self.set_what_lacks(id),
             (Step::Setting, _) => self.mended(id, true),
         }
     }
@@ -155,8 +162,30 @@ impl Lane<'_> {
         self.mend_stepped(id);
     }
 
-    fn set_what_lacks(&mut self, id: FileId) {
+    /// First and alone, if it is another: what lends the owner's rights comes later (F3).
+    fn set_owner(&mut self, id: FileId) {
         let Some(file) = self.files.get_mut(&id) else { return };
+        let copying = self.copying;
+        let all = Setting::of(&file.entry().meta, true, copying.privileged(), copying.umask);
+        let (owner, _) = all.apart();
+        let same = file.old.is_some_and(|old| old.owner == owner.owner);
+        match file.target.clone().filter(|_| !owner.is_empty() && !same) {
+            Some(target) => {
+                file.mend.step = Step::Owning;
+                let set = What::Mend(Asked::Owner);
+                self.ask_for(At::Target, Ask::Set(target, owner), id, set);
+            }
+            None => self.set_what_lacks(id),
+        }
+    }
+
+    fn set_what_lacks(&mut self, id: FileId) {
+        let copying = self.copying;
+        let Some(file) = self.files.get_mut(&id) else { return };
+        // Without owners, what goes with them is not lacking.
+        file.mend.kept.0.retain(|(class, _)| class.is_kept(copying.privileged()));
+        let differs = file.old.is_some_and(|old| !copying.has_attributes(file.entry(), &old));
+        file.mend.differs &= differs;
         let lacks = !xattrs::includes(&file.mend.kept.1, &file.mend.kept.0);
         if !file.mend.differs && !lacks {
             return self.mended(id, false);
@@ -165,19 +194,14 @@ impl Lane<'_> {
         file.mend.step = Step::Setting;
         file.waits += 1;
         let kept = std::mem::take(&mut file.mend.kept.0);
-        let copying = self.copying;
-        let all = Setting::of(&file.entry().meta, true, copying.privileged, copying.umask);
-        let (owner, rest) = all.apart();
+        let all = Setting::of(&file.entry().meta, true, copying.privileged(), copying.umask);
+        let (_, rest) = all.apart();
         let set = What::Mend(Asked::Set);
         let read_only = file.old.filter(|old| old.mode & WRITABLE == 0 && !kept.is_empty());
         // A file that is read-only takes no extended attributes; its mode comes later.
         if let Some(mode) = read_only.map(|old| old.mode | WRITABLE) {
             let setting = Setting { mode: Some(mode), ..Setting::default() };
             self.ask_for(At::Target, Ask::Set(target.clone(), setting), id, set.clone());
-        }
-        // In the order in which a file that was copied gets them.
-        if !owner.is_empty() {
-            self.ask_for(At::Target, Ask::Set(target.clone(), owner), id, set.clone());
         }
         for (class, pairs) in kept {
             let ask = Ask::SetXattrs(target.clone(), pairs);

@@ -100,6 +100,9 @@ enum What {
     /// The sums of both ends were compared.
     Summed,
     Set,
+    /// The owner, before or with the rest.
+    OwnerFirst,
+    Owner,
     Closed,
     Placed,
     /// The part of a source that changed is gone.
@@ -382,6 +385,7 @@ impl<'a> Lane<'a> {
             What::Measured => self.measured(id, answer),
             What::Mend(asked) => self.mending(id, *asked, answer),
             What::Summed => self.finish(id),
+            What::OwnerFirst => self.owned(id, answer),
             What::XattrsNeeded => {
                 self.note_xattrs(id, answer);
                 self.finish(id);
