@@ -70,8 +70,8 @@ pub(super) struct Journal {
 
 impl Journal {
     /// The journal of the copy that `ends` describes; `None` if another run has it for longer than
-    /// `patience`. Parts on this host that were written before a crash are not believed, since they may never have reached
-    /// the disk: `boot` tells, empty where the target is another host.
+    /// `patience`. Parts on this host that were written before a crash are not believed, since they
+    /// may never have reached the disk: `boot` tells, empty where the target is another host.
     pub(super) fn open(
         directory: &Path,
         ends: &[&[u8]],
