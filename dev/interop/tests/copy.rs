@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use std::fs;
 use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -268,5 +269,27 @@ fn r4_connections_that_are_killed_cost_little() {
         far.same(if up { "up" } else { "down" });
         let parts = Command::new("find").arg(far.lab.path("")).args(["-name", "*.part"]).output();
         assert_eq!(parts.unwrap().stdout, b"", "{kind:?} up {up}");
+    }
+}
+
+/// A sum is over all bytes, and so is what is read back where there is none: what ends in a hole, or
+/// is shorter than the file that it replaces, has its size before.
+#[test]
+fn a_file_has_its_size_before_its_content_is_compared() {
+    for config in [&[][..], &["ForceCommand internal-sftp"]] {
+        let Some(far) = far(Kind::OpenSsh, config) else { return };
+        let file = fs::File::create(far.lab.path("source")).unwrap();
+        file.write_all_at(&[7; 3 << 20], 0).unwrap();
+        file.set_len(8 << 20).unwrap();
+        for inplace in [false, true] {
+            if inplace {
+                fs::write(far.lab.path("up"), vec![1; 9 << 20]).unwrap();
+            }
+            let options = Options { verify: true, inplace, ..far.up() };
+            let report = far.copy(&options, &());
+            assert!(report.failures.is_empty(), "{config:?} {inplace}: {report:?}");
+            assert_eq!(report.verified, 1, "{config:?} {inplace}: {report:?}");
+            far.same("up");
+        }
     }
 }

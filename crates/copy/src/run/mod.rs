@@ -198,17 +198,22 @@ fn carry_out(
         Fleet::new(copying, &leg.route, slots, (host, &why)).run(scope, leg.rtt);
         walk.join()
     });
-    let control = walked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let mut control = walked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let abandoned = copying.journal.as_ref().is_some_and(|journal| journal.has_abandoned());
     if copying.options.dry_run || (copying.late().is_empty() && !abandoned) {
         return None;
     }
     // Where every lane gave up, the scan's channel is gone as well: one attempt, not R4's many.
     let is_gone = copying.queue.is_stopped() || control.over().is_some();
-    match if is_gone { open() } else { Ok(control) } {
-        Ok(mut control) => late::run(copying, &mut control),
-        Err(trouble @ route::Trouble::Directory(..)) => return lost(trouble),
-        Err(trouble) => copying.lost(host, trouble.words()),
+    match is_gone.then(open) {
+        None => late::run(copying, &mut control),
+        Some(Ok(mut control)) => late::run(copying, &mut control),
+        // The scan may have the only session that the server opens on a connection.
+        Some(Err(route::Trouble::Full)) if control.over().is_none() => {
+            late::run(copying, &mut control);
+        }
+        Some(Err(trouble @ route::Trouble::Directory(..))) => return lost(trouble),
+        Some(Err(trouble)) => copying.lost(host, trouble.words()),
     }
     None
 }

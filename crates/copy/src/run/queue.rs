@@ -33,6 +33,8 @@ pub(super) struct Entry {
     pub(super) fresh: bool,
     /// It changed while it was read, and is read once more (F9).
     pub(super) reread: bool,
+    /// The server refused it among others: it goes by itself.
+    pub(super) alone: bool,
     /// What is at the target was compared, and differs (`--verify`).
     pub(super) differs: bool,
     /// The server cannot sum it: it is read back instead (`--verify`).
@@ -45,7 +47,8 @@ impl Entry {
     /// As the scan finds it.
     pub(super) fn new(root: Root, fresh: bool) -> Self {
         let Root { from, to, meta } = root;
-        Self { from, to, meta, fresh, reread: false, differs: false, unsummed: false, left: None }
+        let (reread, alone, differs, unsummed) = (false, false, false, false);
+        Self { from, to, meta, fresh, reread, alone, differs, unsummed, left: None }
     }
 }
 
@@ -56,6 +59,8 @@ pub(super) struct Left {
     pub(super) done: Ranges,
     /// What the part file was when it was asked to be put in place: perhaps it is.
     pub(super) placed: Option<Identity>,
+    /// The part file had its size, and perhaps its mode: it may be read-only.
+    pub(super) ready: bool,
 }
 
 /// Something to do.

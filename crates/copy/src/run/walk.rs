@@ -141,6 +141,9 @@ impl<'c, 'a> Walk<'c, 'a> {
             self.sources.push(root.from.clone());
             self.root(root);
             self.go();
+            if self.control.over().is_some() {
+                break;
+            }
         }
         if let Some(why) = self.control.over() {
             self.copying.lost(self.host, why.to_owned());

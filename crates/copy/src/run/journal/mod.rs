@@ -28,6 +28,7 @@ use record::{
     hash, part_record, record,
 };
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -281,7 +282,12 @@ fn locked(path: &Path, patience: Duration) -> io::Result<Option<File>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(path)?;
-        let is_locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let is_locked = match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => true,
+            Err(Errno::WOULDBLOCK | Errno::INTR) => false,
+            // Some file systems have no locks.
+            Err(errno) => return Err(errno.into()),
+        };
         // Whoever had it may have put another file in its place, and have locked that one.
         if is_locked && is_at(&file, path)? {
             return Ok(Some(file));

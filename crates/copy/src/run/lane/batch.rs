@@ -36,6 +36,8 @@ pub(super) struct Batch {
     /// What stands at the target, where that is known.
     old: Vec<Option<Meta>>,
     bytes: u64,
+    /// They may be sent with their owners, which the server may refuse.
+    owners: bool,
     /// They are: what the targets became is asked for the journal.
     in_place: bool,
 }
@@ -96,6 +98,7 @@ impl Lane<'_> {
                 && size <= SMALL
                 && entry.left.is_none()
                 && !entry.reread
+                && !entry.alone
                 && cost <= room;
             if fits {
                 room -= cost;
@@ -108,7 +111,8 @@ impl Lane<'_> {
             Together::Later => return Begun::Later,
             Together::Unfit => return Begun::Unfit,
         };
-        let batch = Batch { old: vec![None; entries.len()], entries, bytes, in_place: false };
+        let (old, owners) = (vec![None; entries.len()], self.copying.privileged());
+        let batch = Batch { old, entries, bytes, owners, in_place: false };
         self.next_file += 1;
         let id = self.next_file;
         self.flight.sent(bytes, Instant::now());
@@ -253,7 +257,9 @@ impl Lane<'_> {
             match told.code {
                 Status::Ok => good.push(entry),
                 // Perhaps the owner alone.
-                Status::PermissionDenied if self.copying.options.preserve => self.start(entry),
+                Status::PermissionDenied if batch.owners => {
+                    self.copying.queue.back(Entry { alone: true, ..entry });
+                }
                 _ => self.copying.failed(&entry, &fault_of(told.code, &told.text)),
             }
         }
@@ -362,8 +368,7 @@ impl Lane<'_> {
     ) -> Result<Meta, Fault> {
         let setting = self.setting(entry, old);
         let copying = self.copying;
-        let pairs = found.attrs.xattrs().filter(|_| copying.options.preserve);
-        let kept = xattrs::kept(pairs.unwrap_or_default(), copying.privileged());
+        let pairs = found.attrs.xattrs().filter(|_| copying.options.preserve).unwrap_or_default();
         let part = names::part_beside(&entry.to, &self.copying.id);
         let fsync = self.copying.options.fsync;
         let Side::Below(below) = &mut self.ends.target else {
@@ -379,9 +384,15 @@ impl Lane<'_> {
         })?;
         let written = (|| {
             file.write_all_at(&found.content, 0)?;
-            let (owner, rest) = setting.apart();
-            local::set(&file, &owner)?;
-            for (class, pairs) in &kept {
+            let (owner, mut rest) = setting.apart();
+            if let Err(error) = local::set(&file, &owner) {
+                let fault = Fault::from(error);
+                if !copying.goes_without_owner(&entry.to, &fault) {
+                    return Err(fault);
+                }
+                rest = rest.without_owner();
+            }
+            for (class, pairs) in &xattrs::kept(pairs, copying.privileged()) {
                 if let Err(error) = xattrs::set(&file, pairs) {
                     copying.not_kept(&entry.to, *class, &Fault::from(error));
                 }
@@ -394,10 +405,7 @@ impl Lane<'_> {
             below.rename(&part, &entry.to)?;
             Ok(meta)
         })();
-        written.map_err(|error: std::io::Error| {
-            let _ = below.remove(&part);
-            Fault::from(error)
-        })
+        written.inspect_err(|_| drop(below.remove(&part)))
     }
 }
 

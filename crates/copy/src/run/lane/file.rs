@@ -39,6 +39,8 @@ pub(super) struct File {
     pub(super) placing: bool,
     /// What is at the target is compared first (`--verify`).
     pub(super) compare: bool,
+    /// Its size is set, and content up to there.
+    pub(super) sized: bool,
     /// Its owner was asked to be set, and the answer has come.
     pub(super) owned: bool,
     /// Content was compared at both ends.
@@ -71,6 +73,7 @@ impl File {
             read_only: false,
             placing: false,
             compare: false,
+            sized: false,
             owned: false,
             verified: false,
             mend: Mend::default(),

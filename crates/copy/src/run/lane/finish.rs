@@ -15,7 +15,7 @@ impl Lane<'_> {
         let Some(file) = self.files.get_mut(&id) else { return };
         let Stage::Job(job) = &file.stage else { return };
         let job = Arc::clone(job);
-        if self.needs_sum(id, &job) {
+        if self.needs_size(id, &job) || self.needs_sum(id, &job) {
             return;
         }
         if job.way == Way::Compare {
@@ -45,6 +45,28 @@ impl Lane<'_> {
             self.ask_for(At::Target, Ask::Close(target), id, What::Closed);
         }
         self.stepped_down(id);
+    }
+
+    /// A sum is over all bytes: a hole at the end has to be there before.
+    fn needs_size(&mut self, id: FileId, job: &Job) -> bool {
+        let size = self.settings(job).1.size;
+        let summed = job.summed && job.sum.get().is_none() && job.way != Way::Compare;
+        let Some(file) = self.files.get(&id).filter(|file| summed && !file.sized) else {
+            return false;
+        };
+        let (Some(target), Some(_)) = (file.target.clone(), size) else { return false };
+        let setting = Setting { size, ..Setting::default() };
+        self.ask_for(At::Target, Ask::Set(target, setting), id, What::Sized);
+        true
+    }
+
+    pub(super) fn sized(&mut self, id: FileId, answer: Answered) {
+        let Some(file) = self.files.get_mut(&id) else { return };
+        file.sized = true;
+        match answer {
+            Err(fault) => self.fail(id, fault),
+            Ok(_) => self.finish(id),
+        }
     }
 
     /// What was there already was what the source is (`--verify`): is that still the same?

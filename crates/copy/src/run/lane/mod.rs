@@ -97,6 +97,8 @@ enum What {
     XattrsSet(Class),
     /// For a file whose content is there.
     Mend(mend::Asked),
+    /// The size, before the sums.
+    Sized,
     /// The sums of both ends were compared.
     Summed,
     Set,
@@ -384,6 +386,7 @@ impl<'a> Lane<'a> {
             What::Restated => self.restated(id, answer),
             What::Measured => self.measured(id, answer),
             What::Mend(asked) => self.mending(id, *asked, answer),
+            What::Sized => self.sized(id, answer),
             What::Summed => self.finish(id),
             What::OwnerFirst => self.owned(id, answer),
             What::XattrsNeeded => {

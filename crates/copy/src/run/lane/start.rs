@@ -176,15 +176,16 @@ impl Lane<'_> {
         let part = self.copying.journal.as_ref()?.part(&entry.to, &entry.meta.identity())?;
         // What was written under the one name says nothing about what is under the other.
         let same = part.in_place == (way == Way::InPlace);
-        same.then(|| Left { done: part.done.clone(), placed: None })
+        let all = || Ranges::of(0..entry.meta.size);
+        let done = if part.ready { all() } else { part.done.clone() };
+        same.then_some(Left { done, ready: part.ready, placed: None })
     }
 
-    /// Whether nothing of a part file is to be written any more. It may have its mode already, and
-    /// be read-only.
-    fn is_whole(&self, file: &File, left: &Left) -> bool {
+    /// Whether nothing of a part file is to be written any more, not even its size. It may have its
+    /// mode already, and be read-only.
+    fn is_whole(&self, left: &Left) -> bool {
         let checks = |proof: Proof| proof.can_check_later(&self.ends.source);
-        let all = Ranges::of(0..file.entry().meta.size);
-        self.proof.is_none_or(checks) && all.without(&left.done).is_empty()
+        left.ready && self.proof.is_none_or(checks)
     }
 
     fn open_both(&mut self, id: FileId) {
@@ -198,7 +199,7 @@ impl Lane<'_> {
             Way::InPlace => Ask::Reopen(to),
             Way::Compare => Ask::Open(to),
             Way::Part => match self.left(file) {
-                Some(left) if self.is_whole(file, &left) => Ask::Open(to),
+                Some(left) if self.is_whole(&left) => Ask::Open(to),
                 Some(_) => Ask::Reopen(to),
                 None => Ask::Create(to),
             },

@@ -66,7 +66,7 @@ impl Lane<'_> {
             return;
         }
         let done = Ranges::of(0..job.entry.meta.size);
-        let left = (job.way != Way::Compare).then(|| Box::new(Left { done, placed: None }));
+        let left = (job.way != Way::Compare).then(|| Box::new(Left { done, ..Left::default() }));
         self.copying.queue.back(Entry { unsummed: true, left, ..job.entry.clone() });
     }
 }
