@@ -11,6 +11,24 @@
 //! `side` makes this host and others look the same to a lane, so uploads, downloads, copies from
 //! one server to another and at home are one code. `job` is a file shared by lanes, `ranges` which
 //! bytes of it; `journal` is what the next run knows.
+//!
+//! Names, in the order in which a byte meets them:
+//!
+//! ```text
+//! Leg          the copy from one host to one host; sources on several hosts make several
+//! Route, Slot  the two ends of a leg; a place for one connection to each of them
+//! Root         a source as it was named, and what it is to be called
+//! Entry        a file or link in the queue
+//! Lane, Side   a thread with a channel to each end; one of these ends
+//! Berth, Crew  a lane as the fleet sees it; what keeps it going when its channel breaks
+//! Job          an open file, for every lane that moves a part of it
+//! Share        what one lane takes of a job: 4 to 64 MiB
+//! Span         a share on its lane, as far as it is
+//! Piece        what one request moves
+//! Left         what an earlier attempt has moved of a file
+//! Rest, Stand  what is left of a job; how far bytes that may be there are believed
+//! Proof        how both ends compare what arrived
+//! ```
 
 mod climb;
 mod control;
