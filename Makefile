@@ -14,6 +14,8 @@ BIN_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 INSTALL ?= install
+# What is built is looked for in target/, wherever else the caller's own builds go.
+unexport CARGO_TARGET_DIR CARGO_BUILD_TARGET_DIR
 # What is installed, and the packages that these programs are built from.
 PROGRAMS = lhssh lhsshd lhscp lhsftp lhsftp-server
 PACKAGES = client server copy sftp-client sftp-server
