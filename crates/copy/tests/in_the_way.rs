@@ -131,6 +131,16 @@ fn link_three(lab: &Lab) {
     }
 }
 
+/// A finished copy of them to one of the targets, and what that target is.
+fn linked_copy(at: usize) -> (Lab, &'static str, Options) {
+    let lab = Lab::new();
+    let (name, target) = targets(&lab.path("target"))[at].clone();
+    link_three(&lab);
+    let options = Options { preserve: true, ..options(here(&lab.path("source")), target) };
+    lab.good(&options);
+    (lab, name, options)
+}
+
 fn assert_linked(lab: &Lab, name: &str) {
     let target = lab.path("target");
     assert_eq!(tree(&lab.path("source")), tree(&target), "{name}");
@@ -141,11 +151,7 @@ fn assert_linked(lab: &Lab, name: &str) {
 #[test]
 fn r4_a_part_of_a_link_that_a_killed_run_left_is_no_obstacle() {
     for at in 0..3 {
-        let lab = Lab::new();
-        let (name, target) = targets(&lab.path("target"))[at].clone();
-        link_three(&lab);
-        let options = Options { preserve: true, ..options(here(&lab.path("source")), target) };
-        lab.good(&options);
+        let (lab, name, options) = linked_copy(at);
         // Killed before a name was taken, and before what is left of one that had it was removed.
         let part = |name: &str| lab.path(&format!("target/.{name}.{}.part", id(&lab)));
         fs::rename(lab.path("target/two"), part("two")).unwrap();
@@ -184,11 +190,7 @@ fn r4_names_that_were_taken_when_the_connection_broke_are_no_error() {
 #[test]
 fn a_dry_run_misses_no_further_name_that_is_not_there() {
     for at in 0..3 {
-        let lab = Lab::new();
-        let (name, target) = targets(&lab.path("target"))[at].clone();
-        link_three(&lab);
-        let options = Options { preserve: true, ..options(here(&lab.path("source")), target) };
-        lab.good(&options);
+        let (lab, name, options) = linked_copy(at);
         for gone in ["one", "two", "three"] {
             fs::remove_file(lab.path("target").join(gone)).unwrap();
         }
