@@ -24,7 +24,7 @@ const FLAGS: &[Flag] = &[
     Flag::plain('a', Nothing, ""),
     Flag::with('B', "bind_interface", Keyword("BindInterface"), ""),
     Flag::with('b', "bind_address", Keyword("BindAddress"), "local address of the connection"),
-    Flag::plain('C', Fixed("Compression", "yes"), ""),
+    Flag::plain('C', Fixed("Compression", "yes"), "compress what is sent and received"),
     Flag::with('c', "cipher_spec", Keyword("Ciphers"), "ciphers, in order of preference"),
     Flag::with('D', "address", Keyword("DynamicForward"), ""),
     Flag::with('E', "log_file", Own, "append messages to this file"),
@@ -427,7 +427,7 @@ mod tests {
         for line in ["-M host", "-O check host"] {
             assert!(refused(line).contains("not supported yet: connections are not shared"));
         }
-        for line in ["-C host", "-X host", "-A host"] {
+        for line in ["-X host", "-A host"] {
             let notices = load(line).unwrap().notices;
             assert!(notices.iter().any(|n| n.level == conf::Level::Warning), "{line}");
         }

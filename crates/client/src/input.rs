@@ -2,7 +2,7 @@
 
 use crate::command::Outcome;
 use crate::run::FAILED;
-use engine::{Error, Session, SourceEnd};
+use engine::{Session, SourceEnd};
 use login::Log;
 use proto::channel::LocalId;
 use std::io;
@@ -27,8 +27,7 @@ impl Input {
         // Without its end no EOF: what the other end has would count as all of it.
         let failure = match end {
             // The receiving thread still hears the other end's last words.
-            SourceEnd::Lost(Error::Local(..) | Error::Closed) => return,
-            SourceEnd::Lost(_) => return session.end(),
+            SourceEnd::Lost(_) => return,
             SourceEnd::Failed(why) => Some(why).filter(|why| !is_end(why)),
             SourceEnd::Eof | SourceEnd::Unwanted => None,
         };

@@ -59,7 +59,7 @@ impl Query {
             Self::Sig => supported.signatures.clone(),
             Self::Key => key_types(&supported.signatures),
             Self::Protocol => vec!["2"],
-            Self::Compression => vec!["none"],
+            Self::Compression => proto::Compression::ALL.map(proto::Compression::name).to_vec(),
             Self::Empty => Vec::new(),
             Self::Help => Self::NAMES.iter().map(|(name, _)| *name).take(12).collect(),
         }

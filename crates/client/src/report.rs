@@ -2,10 +2,13 @@
 
 use engine::figures::{Record, limits};
 use engine::{Figures, Session};
-use login::Log;
+use login::{Log, Proxy};
 use proto::Role;
+use signal_hook::consts::{SIGHUP, SIGTERM, SIGUSR1};
 use signal_hook::iterator::{Handle, Signals};
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::Scope;
 use std::time::Instant;
@@ -60,35 +63,72 @@ pub(crate) fn lines(session: &Session, began: Instant) -> Vec<String> {
 
 /// A thread that listens to signals; it ends when this is dropped, so that a scope that unwinds does
 /// not wait for it.
-pub(crate) struct Watch(Handle);
+struct Listening(Handle);
 
-impl Drop for Watch {
+impl Drop for Listening {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-/// Tells the figures whenever a signal asks, on a thread of its own.
+/// What listens while a session runs. Afterwards signals that end the program do so again.
+pub(crate) struct Watch {
+    _questions: Listening,
+    _endings: Listening,
+    over: Arc<AtomicBool>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+}
+
+/// SIGUSR1 does not end the program: before the login there is nothing to tell.
+pub(crate) fn survive_questions() -> io::Result<()> {
+    signal_hook::flag::register(SIGUSR1, Arc::default()).map(drop)
+}
+
+/// Tells the figures whenever a signal asks. Signals that end the program end its proxy, too: on a
+/// thread of their own, as telling may wait for whoever reads what we say.
 pub(crate) fn on_signal<'scope>(
     scope: &'scope Scope<'scope, '_>,
     session: &'scope Session,
+    proxy: Option<&'scope Proxy>,
     log: &'scope Log,
     began: Instant,
 ) -> io::Result<Watch> {
-    watch(scope, move || {
+    let questions = listen(scope, &[SIGUSR1], move |_| {
         lines(session, began).iter().for_each(|line| log.info(format_args!("lhssh: {line}")));
-    })
+    })?;
+    let signals = endings();
+    let endings = listen(scope, &signals, move |signal| {
+        proxy.into_iter().for_each(Proxy::hang_up);
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+    })?;
+    let watch = Watch { _questions: questions, _endings: endings, over: Arc::default() };
+    for signal in signals {
+        // The handler stays when nobody listens any more.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&watch.over))?;
+    }
+    Ok(watch)
 }
 
-fn watch<'scope>(
+/// Those that end us, unless whoever started us wants them ignored (nohup).
+fn endings() -> Vec<i32> {
+    [SIGHUP, SIGTERM].into_iter().filter(|signal| !sys::is_ignored(*signal)).collect()
+}
+
+fn listen<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    tell: impl Fn() + Send + 'scope,
-) -> io::Result<Watch> {
-    let mut signals = Signals::new([signal_hook::consts::SIGUSR1])?;
-    let watch = Watch(signals.handle());
-    let listen = move || signals.forever().for_each(|_| tell());
+    signals: &[i32],
+    act: impl Fn(i32) + Send + 'scope,
+) -> io::Result<Listening> {
+    let mut signals = Signals::new(signals)?;
+    let listening = Listening(signals.handle());
+    let listen = move || signals.forever().for_each(act);
     std::thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, listen)?;
-    Ok(watch)
+    Ok(listening)
 }
 
 #[cfg(test)]
@@ -103,7 +143,7 @@ mod tests {
         std::thread::spawn(move || {
             let unwound = std::panic::catch_unwind(|| {
                 std::thread::scope(|scope| {
-                    let _watch = watch(scope, || ()).unwrap();
+                    let _listening = listen(scope, &[SIGUSR1], |_| ()).unwrap();
                     panic!("beside the watch");
                 })
             });

@@ -35,6 +35,9 @@ pub(crate) fn run(args: &Args, supported: &Supported) -> ExitCode {
             return print::refusal(&format!("lhssh: {error:#}\n{hint}"));
         }
     };
+    if let Err(error) = report::survive_questions() {
+        return print::refusal(&format!("lhssh: signals: {error}\n"));
+    }
     let done = match args.explain {
         Some(seconds) => explain::explain(&conf, &log, seconds).map(|()| 0),
         None => connect_and_run(args, &conf, &log),
@@ -168,9 +171,10 @@ impl Beside<'_> {
     /// Serves the connection to its end; the exit code.
     fn serve<J: Job>(self, begun: Started<J>) -> Result<u8> {
         let Self { conf, log, started, metrics, figures } = self;
-        let Started { session, rx, rule: _, proxy: _proxy } = begun;
+        let Started { session, rx, rule: _, proxy } = begun;
         let (job, totals, end) = std::thread::scope(|scope| -> Result<_> {
-            let _watch = report::on_signal(scope, &session, log, started).context("signals")?;
+            let watch = report::on_signal(scope, &session, proxy.as_ref(), log, started);
+            let _watch = watch.context("signals")?;
             if let Some(metrics) = metrics {
                 let session = &session;
                 scope.spawn(move || metrics.run(session, &figures, log));

@@ -63,6 +63,15 @@ choice!(
 );
 
 choice!(
+    /// Whether a server compresses what clients want compressed, once they are logged in.
+    Compression, "yes|delayed|no",
+    /// After login; the default.
+    Delayed = "yes" | "delayed",
+    /// Never.
+    No = "no",
+);
+
+choice!(
     /// What happens with a host whose key is not known. A changed key is refused in every case.
     StrictHostKeyChecking, "yes|accept-new|ask|no|off",
     /// Refuse it.
@@ -82,6 +91,8 @@ pub enum RequestTty {
     Auto,
     /// No terminal.
     No,
+    /// A terminal, which no configuration that counts can have.
+    Yes,
 }
 
 impl Scalar for RequestTty {
@@ -91,9 +102,7 @@ impl Scalar for RequestTty {
         match text.to_ascii_lowercase().as_str() {
             "auto" => Ok(Self::Auto),
             "no" | "false" => Ok(Self::No),
-            "yes" | "true" | "force" => {
-                Err("a terminal at the other end is not supported yet".to_owned())
-            }
+            "yes" | "true" | "force" => Ok(Self::Yes),
             _ => Err(format!("'{text}' is not one of {}", Self::SYNTAX)),
         }
     }
@@ -102,8 +111,14 @@ impl Scalar for RequestTty {
         match self {
             Self::Auto => "auto",
             Self::No => "false",
+            Self::Yes => "true",
         }
         .to_owned()
+    }
+
+    fn refusal(&self) -> Option<String> {
+        let why = "a terminal at the other end is not supported yet";
+        (*self == Self::Yes).then(|| why.to_owned())
     }
 }
 

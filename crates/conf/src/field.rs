@@ -44,6 +44,10 @@ pub(crate) trait Field {
     fn write(&self) -> Vec<String> {
         self.show()
     }
+    /// Why what was written, though right, cannot be had here: nobody minds where it has no effect.
+    fn refusal(&self) -> Option<String> {
+        None
+    }
     /// What may be written, for the manual.
     fn syntax(&self) -> &'static str;
 }
@@ -53,6 +57,10 @@ pub(crate) trait Scalar: Sized {
     const SYNTAX: &'static str;
     fn read(text: &str) -> Result<Self, String>;
     fn text(&self) -> String;
+    /// As [`Field::refusal`].
+    fn refusal(&self) -> Option<String> {
+        None
+    }
 }
 
 impl<S: Scalar> Field for S {
@@ -67,6 +75,10 @@ impl<S: Scalar> Field for S {
 
     fn write(&self) -> Vec<String> {
         vec![as_argument(&self.text())]
+    }
+
+    fn refusal(&self) -> Option<String> {
+        Scalar::refusal(self)
     }
 
     fn syntax(&self) -> &'static str {

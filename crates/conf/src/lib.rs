@@ -30,7 +30,9 @@ pub mod server;
 mod value;
 
 pub use algorithms::{AlgorithmList, Kind, Supported};
-pub use choice::{AddressFamily, LogLevel, RequestTty, StrictHostKeyChecking, UserEnvironment};
+pub use choice::{
+    AddressFamily, Compression, LogLevel, RequestTty, StrictHostKeyChecking, UserEnvironment,
+};
 pub use client::{Client, Destination, Endpoint, Jump};
 pub use error::Error;
 pub use expand::{Local, check_host, check_user};

@@ -197,8 +197,9 @@ impl<'a, T: Clone> Resolver<'a, T> {
         }
         let result = field.set(&input);
         if counts {
+            let refusal = result.is_ok().then(|| field.refusal()).flatten();
             self.take(row.name, &setting.origin);
-            return result.map_err(wrong);
+            return result.and(refusal.map_or(Ok(()), Err)).map_err(wrong);
         }
         // A scratch list may already have the item; only the real one complains of that.
         match row.merge {

@@ -257,17 +257,21 @@ impl Field for Variables {
     }
 }
 
-/// Subsystems by name, each with the command that serves it.
+/// Subsystems by name, each with the arguments of the command that serves it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Subsystems(Vec<(String, String)>);
+pub struct Subsystems(Vec<(String, Vec<String>)>);
 
 impl Subsystems {
-    /// The command of this subsystem.
+    /// The command of this subsystem, for a shell.
     #[must_use]
-    pub fn command(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(have, _)| have == name);
-        found.map(|(_, command)| command.as_str())
+    pub fn command(&self, name: &str) -> Option<String> {
+        let (_, command) = self.0.iter().find(|(have, _)| have == name)?;
+        Some(joined(command, quoted))
     }
+}
+
+fn joined(arguments: &[String], each: fn(&str) -> String) -> String {
+    arguments.iter().map(|argument| each(argument)).collect::<Vec<_>>().join(" ")
 }
 
 impl Field for Subsystems {
@@ -279,15 +283,19 @@ impl Field for Subsystems {
         if self.command(name).is_some() {
             return Err(format!("subsystem '{name}' is already defined"));
         }
-        self.0.push((
-            name.clone(),
-            command.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" "),
-        ));
+        self.0.push((name.clone(), command.to_vec()));
         Ok(())
     }
 
     fn show(&self) -> Vec<String> {
-        self.0.iter().map(|(name, command)| format!("{name} {command}")).collect()
+        self.0.iter().map(|(name, command)| format!("{name} {}", joined(command, quoted))).collect()
+    }
+
+    fn write(&self) -> Vec<String> {
+        let lines = self.0.iter().map(|(name, command)| {
+            format!("{} {}", as_argument(name), joined(command, as_argument))
+        });
+        lines.collect()
     }
 
     fn syntax(&self) -> &'static str {

@@ -8,11 +8,11 @@ use rustix::io::{Errno, ReadWriteFlags};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use rustix::pipe::SpliceFlags;
 use std::io::{self, IoSlice, IoSliceMut, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Most we write at once to something that can neither say how much room it has nor be asked
-/// not to wait: POSIX lets a pipe that polls writable take this much.
+/// Most we write at once to something that cannot be asked not to wait: a pipe that polls writable
+/// takes this much (POSIX), and for others it is a guess.
 const POLLED_WRITE: usize = 4096;
 
 /// The offset that means "the file's own position" to preadv2 and pwritev2.
@@ -34,6 +34,8 @@ enum Kind {
 pub struct Fd {
     fd: OwnedFd,
     kind: Kind,
+    /// A terminal, opened once more: its flags are ours alone, and its calls never wait.
+    terminal: Option<OwnedFd>,
 }
 
 impl From<OwnedFd> for Fd {
@@ -47,8 +49,21 @@ impl From<OwnedFd> for Fd {
             Ok(FileType::CharacterDevice) if !rustix::termios::isatty(&fd) => Kind::File,
             _ => Kind::Other,
         };
-        Self { fd, kind }
+        let terminal = (kind == Kind::Other).then(|| reopened(&fd)).flatten();
+        Self { fd, kind, terminal }
     }
+}
+
+/// The terminal behind a descriptor, if that may be opened: it need not be ours after su(1).
+fn reopened(fd: &OwnedFd) -> Option<OwnedFd> {
+    use rustix::fs::{Mode, OFlags};
+    // Whoever opens a pseudo-terminal's other end gets a new pair.
+    if !rustix::termios::isatty(fd) || rustix::pty::ptsname(fd, Vec::new()).is_ok() {
+        return None;
+    }
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).ok()
 }
 
 impl AsFd for Fd {
@@ -209,8 +224,11 @@ impl Fd {
         }
     }
 
-    /// Where the kernel cannot promise not to wait: as little as surely fits.
+    /// Where the kernel cannot promise not to wait: as little as may be hoped to fit.
     fn write_polled(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        if let Some(terminal) = &self.terminal {
+            return retry(|| rustix::io::writev(terminal, slices));
+        }
         if !self.wait(PollFlags::OUT, Some(Duration::ZERO))? {
             return Ok(None);
         }
@@ -277,7 +295,8 @@ impl Fd {
 
     /// A descriptor of its own for the same open file.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { fd: self.fd.try_clone()?, kind: self.kind })
+        let terminal = self.terminal.as_ref().map(OwnedFd::try_clone).transpose()?;
+        Ok(Self { fd: self.fd.try_clone()?, kind: self.kind, terminal })
     }
 
     /// Waits until there is something to receive; whether there is.
@@ -449,6 +468,33 @@ mod tests {
         assert_eq!(from.passable(), 4);
         assert_eq!(passed(&from, 4), b"some");
         assert_eq!(fd(File::open("/dev/zero").unwrap()).passable(), 0);
+    }
+
+    /// ^S, or a terminal that nobody reads: whoever must not wait goes on.
+    #[test]
+    fn a_terminal_that_takes_no_more_makes_nobody_wait() {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).and_then(|()| unlockpt(&master)).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+        let terminal = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();
+        assert!(fd(master.try_clone().unwrap()).terminal.is_none());
+        let ours = fd(terminal.try_clone().unwrap());
+        assert!(ours.terminal.is_some());
+        let (told, filled) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let line = [b'x'; 1000];
+            let mut taken = 0;
+            while let Some(bytes) = ours.write_now(&[IoSlice::new(&line)]).unwrap() {
+                taken += bytes;
+            }
+            told.send(taken)
+        });
+        let taken = filled.recv_timeout(Duration::from_secs(20)).expect("it waits");
+        assert!(taken > 1000, "{taken}");
+        let shared = rustix::fs::fcntl_getfl(&terminal).unwrap();
+        assert!(!shared.contains(rustix::fs::OFlags::NONBLOCK), "others' flags are left alone");
     }
 
     #[test]

@@ -69,6 +69,13 @@ impl Link {
         outbox: &mut Outbox,
         deadline: Option<Instant>,
     ) -> Result<(), Error> {
+        let staged = self.stage(outbox);
+        // Sealing tells why it fails to whoever receives: that is us.
+        staged.map_err(|error| self.tx.take_fault().unwrap_or(error))?;
+        self.flush(deadline)
+    }
+
+    fn stage(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
         for effect in std::mem::take(&mut outbox.effects) {
             match effect {
                 // One thread: nothing else could be staged meanwhile.
@@ -80,9 +87,11 @@ impl Link {
                 Effect::OpenWith(new) => {
                     self.receiver.rekey(&new)?;
                 }
+                Effect::Deflate => self.tx.deflate(),
+                Effect::Inflate => self.receiver.inflate(),
             }
         }
-        self.flush(deadline)
+        Ok(())
     }
 
     fn flush(&mut self, deadline: Option<Instant>) -> Result<(), Error> {

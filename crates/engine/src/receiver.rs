@@ -14,8 +14,8 @@ use crate::fd::{Fd, Wait};
 use crate::figures::Ledger;
 use crate::meter::Meter;
 use crate::slab::Slab;
-use packet::layout::HEAD;
-use packet::{Inbound, OpenKey, Stamp};
+use packet::layout::{HEAD, MAX_PACKET};
+use packet::{Inbound, Inflate, OpenKey, Stamp};
 use proto::{NewKeys, RekeyLimit, data};
 use std::io;
 use std::ops::Range;
@@ -96,6 +96,7 @@ pub(crate) struct Receiver {
     slab: Slab,
     spare: Vec<Slab>,
     inbound: Inbound,
+    inflate: Option<Box<Inflate>>,
     free: Vec<Vec<Span>>,
     meter: Meter,
     /// What comes is unencrypted.
@@ -114,6 +115,7 @@ impl Receiver {
             slab: Slab::of(limit as usize + PACKET_MARGIN),
             spare: Vec::with_capacity(SPARE),
             inbound: Inbound::new(limit),
+            inflate: None,
             free: Vec::with_capacity(SPARE),
             meter: Meter::new(),
             clear: false,
@@ -162,7 +164,7 @@ impl Receiver {
 
     /// Whether the next packet's data may go past memory.
     pub(crate) fn is_bare(&self) -> bool {
-        self.fd.is_socket() && self.inbound.key().is_bare()
+        self.fd.is_socket() && self.inbound.key().is_bare() && self.inflate.is_none()
     }
 
     /// The channel and the bytes of the packet at the front, if its head is here and it is channel
@@ -285,9 +287,41 @@ impl Receiver {
         let key = self.inbound.key().rekeyed(new.cover, &new.material)?;
         self.inbound.rekey(key, new.reset_seq);
         self.meter.renew(new.cover);
+        self.inflate = new.compress.then(Box::default);
         self.clear = new.cover.is_clear();
         self.ledger.exchanges.add(1);
         Ok(())
+    }
+
+    /// What comes from here on is compressed.
+    pub(crate) fn inflate(&mut self) {
+        self.inflate = Some(Box::default());
+    }
+
+    /// Whether payloads are compressed, once opened.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.inflate.is_some()
+    }
+
+    /// Puts what is behind a compressed payload, at `at` of `packed` or of the receiver's own slab,
+    /// to the end of `slab`; where it is there. `None` if that might not have room.
+    pub(crate) fn expand(
+        &mut self,
+        at: &Range<usize>,
+        packed: Option<&Slab>,
+        slab: &mut Slab,
+    ) -> Result<Option<Range<usize>>, Error> {
+        let Some(inflate) = &mut self.inflate else { return Ok(None) };
+        let start = slab.end();
+        let Some(room) = slab.room().get_mut(..=MAX_PACKET as usize) else { return Ok(None) };
+        let length = inflate.expand(packed.unwrap_or(&self.slab).bytes(at), room)?;
+        slab.filled(length);
+        Ok(Some(start..start + length))
+    }
+
+    /// An empty slab, to be given back.
+    pub(crate) fn empty(&mut self) -> Slab {
+        self.spare.pop().map_or_else(Slab::new, Slab::emptied)
     }
 
     /// Whether what was framed last came unencrypted.
@@ -318,7 +352,6 @@ impl Receiver {
 mod tests {
     use super::*;
     use crypt::{Cover, Direction, Hash, KeyMaterial};
-    use packet::layout::MAX_PACKET;
     use packet::{Batch, SealKey, batch::SLOTS};
     use std::io::{IoSlice, Write};
     use std::os::fd::OwnedFd;
@@ -380,9 +413,51 @@ mod tests {
         let mut receiver = Receiver::new(fd, MAX_PACKET, Arc::default());
         for cover in way_to(cover) {
             let material = material(cover);
-            receiver.rekey(&NewKeys { cover, material, reset_seq: true }).unwrap();
+            receiver.rekey(&NewKeys { cover, material, reset_seq: true, compress: false }).unwrap();
         }
         (receiver, peer)
+    }
+
+    /// B9: what was compressed takes no more room than the largest packet, however small it came.
+    #[test]
+    fn b9_compressed_packets_expand_into_bounded_memory() {
+        let expand = |lengths: &[usize]| {
+            let mut deflate = packet::Deflate::default();
+            let packed = lengths.iter().map(|length| {
+                let mut batch = Batch::message(&vec![7; *length]);
+                deflate.squeeze(&mut batch).unwrap();
+                payload_of(&mut batch)
+            });
+            let packed: Vec<Vec<u8>> = packed.collect();
+            let cover = Cover::all().next().unwrap();
+            let packed: Vec<&[u8]> = packed.iter().map(Vec::as_slice).collect();
+            let (mut receiver, mut peer) = receiver(cover);
+            peer.write_all(&sealed(cover, &packed).concat()).unwrap();
+            receiver.fill(Wait::Forever).unwrap();
+            let mut spans = receiver.frame(SPANS).unwrap().unwrap();
+            spans.open(receiver.slab_mut());
+            receiver.inflate();
+            let mut target = receiver.empty();
+            let one = |span: &Span| receiver.expand(&span.at, None, &mut target);
+            spans.list().iter().map(one).collect::<Result<Vec<_>, _>>()
+        };
+        let most = MAX_PACKET as usize;
+        assert_eq!(expand(&[100, 1000]).unwrap(), [Some(0..100), Some(100..1100)]);
+        // The slab is full: the caller takes another one, and nothing of the packet is lost.
+        let full = expand(&[most - 1, 10, 1]).unwrap();
+        assert_eq!(full, [Some(0..most - 1), Some(most - 1..most + 9), None]);
+        assert!(expand(&[most + 1]).is_err());
+    }
+
+    /// The payload of a batch of one message.
+    fn payload_of(batch: &mut Batch) -> Vec<u8> {
+        batch.stamp(Stamp::default(), packet::Layout::PLAIN);
+        SealKey::plain().seal(batch).unwrap();
+        let mut slices = [IoSlice::new(&[]); SLOTS];
+        assert_eq!(batch.sealed(0, &mut slices).slices, 1);
+        let [first, ..] = slices;
+        let padding = usize::from(first[HEAD - 1]);
+        first[HEAD..first.len() - padding].to_vec()
     }
 
     /// Some of it past memory, the rest in a slab, the padding before what follows.

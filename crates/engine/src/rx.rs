@@ -49,6 +49,8 @@ pub struct Rx<P> {
     alive: Option<Alive>,
     asked: u32,
     heard: Instant,
+    /// When the peer was asked last, or heard since.
+    quiet_since: Instant,
     /// Since when sinks that are behind keep us from receiving.
     patient: Option<Instant>,
     /// Longest key exchange that is waited for.
@@ -78,6 +80,7 @@ impl<P: Program> Rx<P> {
             alive,
             asked: 0,
             heard: Instant::now(),
+            quiet_since: Instant::now(),
             patient: None,
             exchange: EXCHANGE,
             finished: false,
@@ -131,7 +134,10 @@ impl<P: Program> Rx<P> {
             return Error::Local("read the input", why);
         }
         match error {
-            Error::Closed | Error::Local(..) => self.session.tx().unwritable().unwrap_or(error),
+            Error::Closed | Error::Local(..) => {
+                let tx = self.session.tx();
+                tx.take_fault().or_else(|| tx.unwritable()).unwrap_or(error)
+            }
             said => said,
         }
     }
@@ -155,8 +161,10 @@ impl<P: Program> Rx<P> {
     /// New opening keys and events of a call.
     fn after_call(&mut self) -> Result<(), Error> {
         for effect in self.outbox.effects.drain(..) {
-            if let Effect::OpenWith(new) = effect {
-                self.receiver.rekey(&new)?;
+            match effect {
+                Effect::OpenWith(new) => self.receiver.rekey(&new)?,
+                Effect::Inflate => self.receiver.inflate(),
+                _ => {}
             }
         }
         // Dealing with one may bring more, behind those that are there. They are few.

@@ -43,7 +43,7 @@ impl Exchange {
         match effect {
             Effect::Fence => *self.0.lock() = Some(Instant::now()),
             Effect::OpenWith(_) => *self.0.lock() = None,
-            Effect::Send(_) | Effect::SealWith(_) => {}
+            Effect::Send(_) | Effect::SealWith(_) | Effect::Deflate | Effect::Inflate => {}
         }
     }
 
@@ -180,6 +180,8 @@ impl Session {
             Effect::SealWith(new) => {
                 self.tx().rekey(&new)?;
             }
+            Effect::Deflate => self.tx().deflate(),
+            begin @ Effect::Inflate => return Ok(Some(begin)),
             keys @ Effect::OpenWith(_) => {
                 // What became due while the exchange ran was not started: ask again.
                 self.tx().exchanged();
@@ -224,22 +226,23 @@ impl Session {
         self.tx().ledger()
     }
 
-    /// Sends one bulk batch, sealed here or by a worker, unless nobody wants data with this code
-    /// any more; whether it was sent.
+    /// Sends one bulk batch with so many bytes of data, sealed here or by a worker, unless nobody
+    /// wants data with this code any more; whether it was sent.
     pub(crate) fn send(
         &self,
         sender: &Sender,
         code: Option<u32>,
         mut batch: Batch,
+        data: usize,
         hand: &Hand,
     ) -> Result<bool, Error> {
         let bulk = line::is_bulk(&batch);
-        let stage = || self.tx().stage(&mut batch, || !sender.refuses(code));
-        let staged = hand.queue.time(stage)?;
+        let staged = self.tx().stage(&mut batch, || !sender.refuses(code), &hand.queue)?;
         let Some((ticket, rekey_due)) = staged else {
             self.tx().give_back(batch);
             return Ok(false);
         };
+        let clear = if ticket.is_clear() { data as u64 } else { 0 };
         match self.workers() {
             Some(workers) => hand.queue.time(|| workers.seal(ticket, batch)),
             None => {
@@ -248,6 +251,9 @@ impl Session {
                 hand.socket.time(|| self.tx().flush_own(place))?;
             }
         }
+        hand.bytes.add(data as u64);
+        self.ledger().sent.clear.add(clear);
+        self.ledger().sent.moved(data as u64, Instant::now());
         // Another source that is looking already does it for all.
         if let Some(mut buffer) = self.0.send_buffer.try_lock() {
             buffer.look(self.fd());
@@ -270,8 +276,10 @@ impl Session {
 
     /// Before data goes between the socket and a pipe within the kernel.
     pub(crate) fn never_wait(&self) {
-        if !self.0.passes.swap(true, Ordering::Relaxed) {
+        // Whoever sees the mark finds it done; twice does no harm.
+        if !self.0.passes.load(Ordering::Acquire) {
             self.fd().never_wait();
+            self.0.passes.store(true, Ordering::Release);
         }
     }
 
@@ -378,6 +386,17 @@ impl Session {
         self.shut();
     }
 
+    /// What a source met: the receiving thread is to say so if the connection did not tell it, too.
+    pub(crate) fn blame(&self, error: Error) -> Error {
+        match error {
+            Error::Closed | Error::Local(..) => error,
+            fault => {
+                self.tx().fail(fault);
+                Error::Closed
+            }
+        }
+    }
+
     /// Everything ends: threads that wait for the connection return.
     pub(crate) fn shut(&self) {
         self.0.senders.lock().iter().for_each(|s| s.close());
@@ -411,7 +430,12 @@ mod tests {
         let direction = Direction::ClientToServer;
         let material =
             KeyMaterial::derive(Hash::Sha256, b"k", b"hash", b"id", direction, protection);
-        let new = Box::new(NewKeys { cover: protection.into(), material, reset_seq: true });
+        let new = Box::new(NewKeys {
+            cover: protection.into(),
+            material,
+            reset_seq: true,
+            compress: false,
+        });
         let exchange = Exchange::default();
         for effect in [Effect::Fence, Effect::Send(vec![21]), Effect::OpenWith(new)] {
             exchange.follow(&effect);

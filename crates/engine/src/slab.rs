@@ -68,6 +68,17 @@ impl Slab {
         self.memory_mut().get_mut(range.clone()).unwrap_or_default()
     }
 
+    /// The same memory with nothing in it.
+    pub(crate) fn emptied(mut self) -> Self {
+        (self.start, self.end) = (0, 0);
+        self
+    }
+
+    /// Where the received bytes end.
+    pub(crate) fn end(&self) -> usize {
+        self.end
+    }
+
     /// Where the bytes not yet taken begin.
     pub(crate) fn position(&self) -> usize {
         self.start

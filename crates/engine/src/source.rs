@@ -20,7 +20,6 @@ use proto::channel::{Grant, LocalId};
 use proto::window;
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 use wire::msg;
 
 /// Where bytes come from.
@@ -238,7 +237,7 @@ pub(crate) fn run(
         match turn(session, sender, source, code, &hand) {
             Ok(None) => {}
             Ok(Some(end)) => return end,
-            Err(error) => return SourceEnd::Lost(error),
+            Err(error) => return SourceEnd::Lost(session.blame(error)),
         }
     }
 }
@@ -266,10 +265,7 @@ fn pass(
     };
     session.tx().pass_from(Arc::new(from));
     batch.finish(bytes, sender.max_passed, sender.remote, code);
-    if session.send(sender, code, batch, hand)? {
-        hand.bytes.add(bytes as u64);
-        session.ledger().sent.moved(bytes as u64, Instant::now());
-    } else {
+    if !session.send(sender, code, batch, bytes, hand)? {
         sender.put_back(bytes);
     }
     Ok(true)
@@ -322,12 +318,10 @@ fn turn(
         sender.put_back(credit - filled);
     }
     batch.finish(filled, sender.max_packet, sender.remote, code);
-    if !session.send(sender, code, batch, hand)? {
+    if !session.send(sender, code, batch, filled, hand)? {
         sender.put_back(filled);
         return Ok(Some(SourceEnd::Unwanted));
     }
-    hand.bytes.add(filled as u64);
-    session.ledger().sent.moved(filled as u64, Instant::now());
     Ok(None)
 }
 

@@ -19,11 +19,11 @@ use writer::Writer;
 
 use crate::error::Error;
 use crate::fd::Fd;
-use crate::figures::Ledger;
+use crate::figures::{Clock, Ledger};
 use crate::line::{self, Line};
 use crate::meter::Meter;
 use crate::sync::{Arc, Lock, Signal};
-use packet::{Batch, SealKey, Stamp};
+use packet::{Batch, Deflate, SealKey, Stamp};
 use proto::rekey::NO_MORE_PACKETS;
 use proto::{NewKeys, RekeyLimit};
 use std::collections::VecDeque;
@@ -44,6 +44,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 pub(crate) struct Ticket {
     place: u64,
     key: Arc<SealKey>,
+    clear: bool,
 }
 
 impl Ticket {
@@ -51,12 +52,19 @@ impl Ticket {
     pub(crate) fn place(&self) -> u64 {
         self.place
     }
+
+    /// It leaves unencrypted.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.clear
+    }
 }
 
 /// Numbers, key and queue: everything that must change together.
 struct Order {
     next: Stamp,
     key: Arc<SealKey>,
+    /// Payloads become smaller before they get their numbers, in the order of these.
+    deflate: Option<Box<Deflate>>,
     /// Bulk is held between our KEXINIT and our NEWKEYS (RFC 4253 section 7.1, B2).
     fenced: bool,
     meter: Meter,
@@ -92,9 +100,12 @@ impl Order {
         self.ring.len() >= RING
     }
 
-    fn stamp(&mut self, batch: &mut Batch) -> Ticket {
+    fn stamp(&mut self, batch: &mut Batch) -> Result<Ticket, Error> {
+        if let Some(deflate) = &mut self.deflate {
+            deflate.squeeze(batch)?;
+        }
         self.next = batch.stamp(self.next, self.key.layout());
-        self.push(None)
+        Ok(self.push(None))
     }
 
     /// Whether more may be sealed under this key (invariant P2).
@@ -117,7 +128,7 @@ impl Order {
             return Err(unread());
         }
         self.backlog = backlog;
-        Ok(Some(self.stamp(batch)))
+        self.stamp(batch).map(Some)
     }
 
     fn unwritable(&self) -> Option<Error> {
@@ -127,7 +138,7 @@ impl Order {
     fn push(&mut self, batch: Option<Batch>) -> Ticket {
         let place = self.head + self.ring.len() as u64;
         self.ring.push_back(batch);
-        Ticket { place, key: Arc::clone(&self.key) }
+        Ticket { place, key: Arc::clone(&self.key), clear: self.clear }
     }
 
     fn bulk_is_ready(&self) -> bool {
@@ -168,6 +179,7 @@ pub(crate) struct Tx<W = Fd> {
     passing: Lock<Option<Arc<Fd>>>,
     /// Why the data of a packet did not come whose head is out: nothing can follow that.
     cut: Lock<Option<io::Error>>,
+    fault: Lock<Option<Error>>,
     leftover: Lock<bool>,
     leftover_there: Signal,
     pool: crate::pool::Pool,
@@ -183,6 +195,7 @@ impl<W: Wire> Tx<W> {
             order: Lock::new(Order {
                 next: Stamp::default(),
                 key: Arc::new(SealKey::plain()),
+                deflate: None,
                 fenced: false,
                 meter: Meter::new(),
                 ring: VecDeque::with_capacity(RING),
@@ -196,6 +209,7 @@ impl<W: Wire> Tx<W> {
             writer: Lock::new(Writer { batches: VecDeque::with_capacity(RING), skip: 0 }),
             passing: Lock::new(None),
             cut: Lock::new(None),
+            fault: Lock::new(None),
             leftover: Lock::new(false),
             leftover_there: Signal::new(),
             pool: crate::pool::Pool::new(),
@@ -213,47 +227,67 @@ impl<W: Wire> Tx<W> {
     }
 
     /// Gives a bulk batch its numbers; waits for its turn, and while a key exchange holds bulk
-    /// back. The second
-    /// value says that the key has now sealed as much as it should: start a rekey, which is asked
-    /// for once per exchange. `None` if the batch is not `wanted` any more, asked in the same
-    /// breath: nothing follows a channel's CLOSE.
+    /// back, for as long as `queue` then tells. The second value says that the key has now sealed
+    /// as much as it should: start a rekey, which is asked for once per exchange. `None` if the
+    /// batch is not `wanted` any more, asked in the same breath: nothing follows a channel's CLOSE.
     pub(crate) fn stage(
         &self,
         batch: &mut Batch,
         wanted: impl Fn() -> bool,
+        queue: &Clock,
     ) -> Result<Option<(Ticket, bool)>, Error> {
-        let mut order = self.order.lock();
-        let place = order.line.join(batch);
-        let mut order = self.moved.wait_until(order, |o| {
-            (!o.fenced && !o.full() && o.line.admits(&place)) || o.broken.is_some()
+        // What follows may be work: compression.
+        let mut order = queue.time(|| {
+            let mut order = self.order.lock();
+            let place = order.line.join(batch);
+            let mut order = self.moved.wait_until(order, |o| {
+                (!o.fenced && !o.full() && o.line.admits(&place)) || o.broken.is_some()
+            });
+            order.line.leave(place);
+            order
         });
-        order.line.leave(place);
         self.moved.notify_all();
         order.check()?;
         if !wanted() {
             return Ok(None);
         }
         order.check_key()?;
-        let ticket = order.stamp(batch);
+        let ticket = order.stamp(batch)?;
         order.line.staged(batch);
         order.meter.count(batch.payload(), batch.len() as u64);
-        if order.clear {
-            self.ledger.sent.clear.add(batch.payload());
-        }
         let due = order.meter.is_due();
         Ok(Some((ticket, due)))
     }
 
     /// Whether data may go from its descriptor to the socket without coming by: once neither
-    /// cipher nor MAC wants to see it, and that stays so (N4).
+    /// cipher nor MAC nor compression wants to see it, and that stays so (N4).
     pub(crate) fn is_bare(&self) -> bool {
-        self.order.lock().key.is_bare()
+        let order = self.order.lock();
+        order.key.is_bare() && order.deflate.is_none()
     }
 
     /// The data of the batch of heads that is staged next comes from here. Whoever says so has the
     /// one batch of heads ([`Pool::heads`](crate::pool::Pool::heads)), so there is no other.
     pub(crate) fn pass_from(&self, fd: Arc<Fd>) {
         *self.passing.lock() = Some(fd);
+    }
+
+    /// Nothing more can be sent, for a reason that only a sending thread knows: whoever receives
+    /// says it.
+    pub(crate) fn fail(&self, why: Error) {
+        self.fault.lock().get_or_insert(why);
+        self.shut(io::ErrorKind::Other);
+        self.wire.end();
+    }
+
+    /// Nothing is sent any more, and it was not the socket that said so.
+    pub(crate) fn is_shut(&self) -> bool {
+        matches!(self.order.lock().broken, Some(Broken::Shut(_)))
+    }
+
+    /// Why nothing more could be sent, if that is why the connection ended.
+    pub(crate) fn take_fault(&self) -> Option<Error> {
+        self.fault.lock().take()
     }
 
     /// What became of the input that was passed on when the connection ended, if that is why.
@@ -314,8 +348,8 @@ impl<W: Wire> Tx<W> {
     /// Seals a staged batch and puts it into its place.
     pub(crate) fn seal(&self, ticket: Ticket, mut batch: Batch) -> Result<(), Error> {
         if let Err(error) = ticket.key.seal(&mut batch) {
-            self.shut(io::ErrorKind::Other);
-            return Err(error.into());
+            self.fail(error.into());
+            return Err(Error::Closed);
         }
         self.done(ticket, batch);
         Ok(())
@@ -341,11 +375,17 @@ impl<W: Wire> Tx<W> {
         order.next = order.next.rekeyed(new.reset_seq);
         order.key = Arc::new(key);
         order.fenced = false;
+        order.deflate = new.compress.then(Box::default);
         order.clear = new.cover.is_clear();
         order.meter.renew(new.cover);
         drop(order);
         self.moved.notify_all();
         Ok(())
+    }
+
+    /// Everything staged from here on is compressed.
+    pub(crate) fn deflate(&self) {
+        self.order.lock().deflate = Some(Box::default());
     }
 
     /// A key exchange is over: one that became due while it ran may be started now.

@@ -4,7 +4,7 @@
 mod ends;
 
 use ends::logged_in;
-use engine::{Buffers, Error, Flow, Link, Plan, Port, Program, Stream, Tune};
+use engine::{Alive, Buffers, Error, Flow, Link, Plan, Port, Program, Stream, Tune};
 use proto::channel::LocalId;
 use proto::window::Rule;
 use proto::{Connection, Effect, Event, Outbox, RekeyLimit};
@@ -123,4 +123,50 @@ fn a_peer_that_does_not_read_our_last_words_does_not_keep_us() {
     std::thread::spawn(move || told.send(rx.run().2));
     let end = ended.recv_timeout(Duration::from_secs(30)).expect("it still waits");
     assert!(end.is_ok(), "{end:?}");
+}
+
+/// A process that was stopped, or whose machine slept: many intervals are over when it goes on, and
+/// the peer has been asked nothing yet.
+#[test]
+fn a_peer_has_an_interval_to_answer_each_question() {
+    let ([_, wire], [(ours, connection), (mut theirs, _)]) = logged_in();
+    let alive = Alive { interval: LIMIT, count: 2 };
+    let plan = Plan { workers: 0, rekey: RekeyLimit::default() };
+    let tune = Tune::new(Buffers::default(), Rule::bulk(1 << 20));
+    let (_session, rx) = ours.into_session(connection, plan, tune, Some(alive), Idle).unwrap();
+    let answering = std::thread::spawn(move || {
+        for _ in 0..3 {
+            let (_, question) = theirs.message(None).unwrap();
+            assert_eq!(question.first(), Some(&msg::GLOBAL_REQUEST));
+            std::thread::sleep(LIMIT / 10);
+            let mut outbox = Outbox::new();
+            outbox.effects.push(Effect::Send(vec![msg::REQUEST_FAILURE]));
+            theirs.carry_out(&mut outbox, None).unwrap();
+        }
+        wire.shutdown(std::net::Shutdown::Both).unwrap();
+    });
+    std::thread::sleep(LIMIT * 4);
+    let end = rx.run().2;
+    // It is left when it has left, and not before.
+    assert!(matches!(end, Err(Error::Closed | Error::Local(..))), "{end:?}");
+    answering.join().unwrap();
+}
+
+/// B2, where data of routed channels is taken: it is legal until its sender's KEXINIT.
+#[test]
+fn b2_data_behind_the_peers_kexinit_ends_the_session() {
+    let data = wire::Writer::message(msg::CHANNEL_DATA).u32(0).string("late").take();
+    for (early, want) in [(true, "which is not open"), (false, "94")] {
+        let (_wires, [(ours, connection), (mut theirs, mut peer)]) = logged_in();
+        let plan = Plan { workers: 0, rekey: RekeyLimit::default() };
+        let tune = Tune::new(Buffers::default(), Rule::bulk(1 << 20));
+        let (_session, rx) = ours.into_session(connection, plan, tune, None, Idle).unwrap();
+        let mut outbox = Outbox::new();
+        peer.rekey(&mut outbox).unwrap();
+        let at = if early { 0 } else { outbox.effects.len() };
+        outbox.effects.insert(at, Effect::Send(data.clone()));
+        theirs.carry_out(&mut outbox, None).unwrap();
+        let error = rx.run().2.unwrap_err().to_string();
+        assert!(error.contains(want), "{early}: {error}");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::{PublicKey, SigAlg, sig};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wire::{Malformed, Reader, Writer};
 
 /// Largest answer read; OpenSSH's own limit.
@@ -49,11 +49,6 @@ pub struct Identity {
 #[derive(Debug)]
 pub struct Agent<S> {
     stream: S,
-}
-
-/// The value of `SSH_AUTH_SOCK`, if it is set and not empty.
-pub fn socket_path() -> Option<PathBuf> {
-    std::env::var_os("SSH_AUTH_SOCK").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 impl Agent<UnixStream> {

@@ -5,7 +5,7 @@
 //! group, so that it can ask the user; once it is logged in it does not hear Ctrl-C any more, which is
 //! for us: it ends with the connection.
 
-use crate::proxy::Proxy;
+use crate::proxy::{KEEP_INTERRUPTS, Proxy, interrupts_are_ours};
 use crate::{Error, Log};
 use conf::Jump;
 use engine::Fd;
@@ -38,6 +38,9 @@ pub(crate) fn start(jump: Jump, log: &Log) -> Result<(Fd, Proxy), Error> {
     log.debug(1, format_args!("jumping through {via}: {PROGRAM} {}", line.display()));
     let mut call = Command::new(program);
     call.args(args).env(DEPTH, (depth + 1).to_string());
+    if interrupts_are_ours() {
+        call.env(KEEP_INTERRUPTS, "1");
+    }
     let started = log.for_child().and_then(|stderr| {
         call.stderr(stderr);
         Proxy::jump(call, via)

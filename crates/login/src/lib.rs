@@ -33,7 +33,7 @@ pub use credentials::Keyring;
 pub use error::Error;
 pub use jump::is_jump;
 pub use log::{Log, escaped};
-pub use proxy::Proxy;
+pub use proxy::{Proxy, keep_interrupts};
 pub use receive_buffer::receive_buffer_granted;
 pub use session::Started;
 pub use setup::{local_user, supported};
@@ -47,7 +47,7 @@ use keys::SigAlg;
 use proto::auth::{Authenticated, Step};
 use proto::channel::Ahead;
 use proto::window::Rule;
-use proto::{Event, Ident, KexConfig, Outbox, Role, Transport};
+use proto::{Compression, Event, Ident, KexConfig, Outbox, Role, Transport};
 use std::sync::Arc;
 use std::time::Instant;
 use wire::msg;
@@ -193,6 +193,10 @@ fn kex_config(conf: &Client, known: &[SigAlg]) -> KexConfig {
         host_key_algs,
         ciphers: conf.ciphers.names().iter().filter_map(|name| Cipher::from_name(name)).collect(),
         macs: conf.macs.names().iter().filter_map(|name| Mac::from_name(name)).collect(),
+        compression: match conf.compression {
+            true => vec![Compression::Delayed, Compression::None],
+            false => vec![Compression::None, Compression::Delayed],
+        },
         ..default
     }
 }

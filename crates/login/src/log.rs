@@ -4,6 +4,7 @@ use conf::LogLevel;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ pub struct Log {
 impl Log {
     /// Messages of `name` at `level` or more important, to standard error or appended to `file`.
     pub fn new(name: &'static str, level: LogLevel, file: Option<&Path>) -> io::Result<Self> {
-        let open = |path| OpenOptions::new().append(true).create(true).open(path);
+        let open = |path| OpenOptions::new().append(true).create(true).mode(0o600).open(path);
         let file = file.map(open).transpose()?.map(|file| Arc::new(Mutex::new(file)));
         Ok(Self { name, level, file })
     }

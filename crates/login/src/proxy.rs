@@ -1,22 +1,24 @@
 //! ProxyCommand and ProxyJump: a program whose input and output are the connection.
 //!
 //! ```text
-//! start   the user's shell replaces itself by the command, in a process group of its own
-//! jump    lhssh, in our own group: it may have to ask the user (jump)
-//! drop    its pipes close -> HUP, as ssh does, to the group if it has one -> a moment -> KILL
+//! start   the user's shell replaces itself by the command
+//! jump    lhssh (jump)
+//! drop    its pipes close -> HUP, as ssh does -> a moment -> KILL
 //! ```
+//! Both stay in our process group: they may have to ask the user, and what is not in the terminal's
+//! foreground is stopped when it tries to.
 
 use crate::jump;
 use engine::Fd;
 use engine::fd::poll_until;
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long a proxy that was hung up may put its own things in order: log out of a gateway,
@@ -26,11 +28,27 @@ const MOMENT: Duration = Duration::from_secs(2);
 /// How long a jump that has closed the connection may take to end: it waits for nothing then.
 const END: Duration = Duration::from_secs(5);
 
+/// Whether Ctrl-C is this program's alone.
+static INTERRUPTS_ARE_OURS: AtomicBool = AtomicBool::new(false);
+
+/// Says the same to the jumps on our way, whose ProxyCommands are on it, too.
+pub(crate) const KEEP_INTERRUPTS: &str = "LONGHAUL_KEEP_INTERRUPTS";
+
+/// From now on ProxyCommands are started deaf to SIGINT, which the terminal sends to them as well:
+/// for a program that goes on after one.
+pub fn keep_interrupts() {
+    INTERRUPTS_ARE_OURS.store(true, Ordering::Relaxed);
+}
+
+pub(crate) fn interrupts_are_ours() -> bool {
+    INTERRUPTS_ARE_OURS.load(Ordering::Relaxed) || std::env::var_os(KEEP_INTERRUPTS).is_some()
+}
+
 /// A running ProxyCommand or jump, ended when dropped.
 #[derive(Debug)]
 pub struct Proxy {
     child: Child,
-    /// The host that a jump leads through; a ProxyCommand has a process group of its own instead.
+    /// The host that a jump leads through.
     via: Option<String>,
     /// Our end of the connection, to close it whoever else still holds it.
     connection: UnixStream,
@@ -40,9 +58,14 @@ impl Proxy {
     /// Starts `command`; the descriptor is the connection.
     pub(crate) fn start(command: &str) -> io::Result<(Fd, Self)> {
         let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty()).unwrap_or("/bin/sh".into());
-        let mut child = Command::new(shell);
-        // Ctrl-C ends the client, which then ends the proxy.
-        child.arg("-c").arg(format!("exec {command}")).process_group(0);
+        let mut child = if interrupts_are_ours() {
+            let mut deaf = Command::new("/bin/sh");
+            deaf.args(["-c", "trap '' INT; exec \"$@\"", "sh"]).arg(shell);
+            deaf
+        } else {
+            Command::new(shell)
+        };
+        child.arg("-c").arg(format!("exec {command}"));
         Self::spawn(child, None)
     }
 
@@ -69,13 +92,14 @@ impl Proxy {
         (status.code() == Some(jump::FAILED)).then_some(via)
     }
 
+    /// Tells it that the connection is over, as ssh(1) does before a signal ends it.
+    pub fn hang_up(&self) {
+        self.signal(Signal::HUP);
+    }
+
     fn signal(&self, signal: Signal) {
-        // Not reaped yet: the number is still its own.
-        let pid = Pid::from_child(&self.child);
-        let _ = match self.via {
-            Some(_) => kill_process(pid, signal),
-            None => kill_process_group(pid, signal),
-        };
+        // Not reaped while this is there, unless it ended: the number is still its own.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
     /// Whether it ends by itself in time; where that cannot be waited for, it does not.
@@ -165,20 +189,36 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_ignores_everything_is_killed_with_its_children() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("child");
-        let path = file.display();
-        let (fd, proxy) =
-            start(&format!("trap \"\" HUP; sleep 1000 & echo $! > {path}; echo ready; wait"));
-        let child = std::fs::read_to_string(&file).unwrap();
+    fn a_proxy_that_ignores_everything_is_killed() {
+        let (_fd, proxy) = start("trap \"\" HUP; echo ready; while :; do sleep 0.05; done");
+        let pid = proxy.child.id().to_string();
         let began = Instant::now();
         drop(proxy);
         assert!((MOMENT..10 * MOMENT).contains(&began.elapsed()), "{:?}", began.elapsed());
-        while is_alive(child.trim()) {
-            assert!(began.elapsed() < 10 * MOMENT);
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        drop(fd);
+        assert!(!is_alive(&pid));
+    }
+
+    /// What is not in the foreground group cannot ask for a passphrase; what Ctrl-C is not for
+    /// does not hear it.
+    #[test]
+    fn a_proxy_is_in_our_group_and_deaf_to_interrupts_that_are_ours() {
+        let field = |pid: &str, name: &str| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+            line.trim().to_owned()
+        };
+        let ignores_interrupts = |proxy: &Proxy| {
+            let mask = field(&proxy.child.id().to_string(), "SigIgn:");
+            u64::from_str_radix(&mask, 16).unwrap() & (1 << (2 - 1)) > 0
+        };
+        let (_fd, heard) = start("echo ready; exec sleep 1000");
+        let group = rustix::process::getpgid(Some(Pid::from_child(&heard.child))).unwrap();
+        assert_eq!(group, rustix::process::getpgrp());
+        let before = ignores_interrupts(&heard);
+        keep_interrupts();
+        let (_other, deaf) = start("echo ready; exec sleep 1000");
+        INTERRUPTS_ARE_OURS.store(false, Ordering::Relaxed);
+        // Who runs the tests may ignore them, too.
+        assert!(ignores_interrupts(&deaf) && (before || !ignores_interrupts(&heard)));
     }
 }

@@ -1,8 +1,9 @@
 //! A batch: up to sixteen packets in one piece of memory, filled, sealed and written in place.
 //!
 //! ```text
-//! slot  | head room 64 | data 32768 | tail room | next slot ...
-//!            ^ packet starts here, grown down from the data; padding and tag grow up from it
+//! slot  | head room 64 | data 32768 | growth | tail room | next slot ...
+//!            ^ packet starts here, grown down from the data; padding and tag grow up from it, and
+//!              so does what compression makes longer
 //! ```
 //! Slots have a fixed stride whatever the cipher, so a batch may be filled before it is known
 //! under which key it will leave (a rekey may come between), and data stays cache-line aligned.
@@ -10,6 +11,8 @@
 //! A batch of heads has everything but the data, which goes from its descriptor to the socket
 //! without coming by: for packets that are neither encrypted nor authenticated.
 
+use crate::compress::growth;
+use crate::error::Error;
 use crate::layout::{DATA, HEAD, Layout, TAILROOM};
 use crate::stamp::Stamp;
 use crypt::CryptError;
@@ -95,7 +98,7 @@ impl Batch {
     /// Makes this a batch of one message; false, and nothing changed, if it does not fit.
     pub fn set_message(&mut self, payload: &[u8]) -> bool {
         let end = HEADROOM + payload.len();
-        if end + TAILROOM > self.stride {
+        if end + growth(payload.len()) + TAILROOM > self.stride {
             return false;
         }
         let Some(area) = self.memory.get_mut(HEADROOM..end) else { return false };
@@ -117,7 +120,7 @@ impl Batch {
     }
 
     fn with(slots: usize, data: usize) -> Self {
-        let stride = (HEADROOM + data + TAILROOM).next_multiple_of(64);
+        let stride = (HEADROOM + data + growth(data) + TAILROOM).next_multiple_of(64);
         Self {
             memory: vec![0; slots * stride].into_boxed_slice(),
             stride,
@@ -205,6 +208,21 @@ impl Batch {
     /// Whether there is no packet in the batch.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
+    }
+
+    /// Puts another payload in the place of each one: `f` gets its length and all the room there is
+    /// from its first byte on, and says how long the new one is.
+    pub(crate) fn replace_each(
+        &mut self,
+        mut f: impl FnMut(usize, &mut [u8]) -> Result<usize, Error>,
+    ) -> Result<(), Error> {
+        for packet in &mut self.packets {
+            let slot_end = (packet.start / self.stride + 1) * self.stride;
+            let room = self.memory.get_mut(packet.start..slot_end - TAILROOM);
+            let room = room.filter(|_| packet.outside == 0).ok_or(Error::Compression)?;
+            packet.payload = f(packet.payload, room)?;
+        }
+        Ok(())
     }
 
     /// Gives the batch its numbers; returns the numbers of the packet after it.

@@ -14,6 +14,9 @@ pub enum Error {
     /// The tag does not match: damaged or forged on the way.
     #[error("packet failed its integrity check")]
     Integrity,
+    /// What was compressed is not, or is longer than a packet may be (RFC 4253 section 6.2).
+    #[error("packet cannot be decompressed")]
+    Compression,
 }
 
 impl Error {
@@ -21,6 +24,7 @@ impl Error {
     pub fn disconnect_code(self) -> Disconnect {
         match self {
             Self::Integrity => Disconnect::MacError,
+            Self::Compression => Disconnect::CompressionError,
             Self::Length(_) | Self::Padding => Disconnect::ProtocolError,
         }
     }

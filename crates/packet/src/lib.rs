@@ -8,13 +8,15 @@
 //! state   sealed, authenticated or bare, one way
 //! in    frame   length of the packet at the front of the received bytes
 //!       open    check and decrypt in place, yields where the payload lies
+//! compress   payloads smaller, where both sides want that: the one part with a history
 //! ```
-//! Nothing here allocates per packet, copies a data byte or knows what a channel is, and nothing
-//! here is stateful but the counters: keys are shared and take their nonce as an argument, so
-//! that N cores may work on one stream with no change on the wire.
+//! Nothing here allocates per packet or knows what a channel is. But for compression nothing copies
+//! a data byte either, or is stateful beyond the counters: keys are shared and take their nonce as
+//! an argument, so that N cores may work on one stream with no change on the wire.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 pub mod batch;
+pub mod compress;
 mod error;
 pub mod key;
 pub mod layout;
@@ -24,6 +26,7 @@ pub mod stamp;
 mod state;
 
 pub use batch::Batch;
+pub use compress::{Deflate, Inflate};
 pub use error::Error;
 pub use layout::Layout;
 pub use open::{Inbound, OpenKey, Opened};

@@ -16,20 +16,49 @@ pub struct KexConfig {
     pub ciphers: Vec<Cipher>,
     /// MACs for the ciphers that need one, the same for both directions.
     pub macs: Vec<Mac>,
+    /// Compression, the same for both directions.
+    pub compression: Vec<Compression>,
     /// Client: send the first kex packet together with KEXINIT (RFC 4253 section 7).
     pub first_packet_guess: bool,
 }
 
 impl Default for KexConfig {
-    /// Everything there is, in the order that suits this CPU.
+    /// Everything there is but compression, in the order that suits this CPU.
     fn default() -> Self {
         Self {
             kex: kexinit::default_kex(),
             host_key_algs: SigAlg::ALL.to_vec(),
             ciphers: kexinit::default_ciphers(crypt::cipher::has_fast_aes()),
             macs: kexinit::default_macs(),
+            compression: vec![Compression::None],
             first_packet_guess: true,
         }
+    }
+}
+
+/// What happens to payloads before they are sealed (RFC 4253 section 6.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Nothing.
+    None,
+    /// zlib from the end of the login on, so that nobody reaches it who may not log in (B9).
+    Delayed,
+}
+
+impl Compression {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::None, Self::Delayed];
+
+    /// Its name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Delayed => "zlib@openssh.com",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
     }
 }
 

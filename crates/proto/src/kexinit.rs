@@ -181,7 +181,7 @@ impl Offer<'_> {
             host_key: self.host_key.iter().map(|alg| alg.name()).collect(),
             ciphers: self.with_none(self.cfg.ciphers.iter().map(|cipher| cipher.name()), |_| true),
             macs: self.with_none(self.macs(), |offer| offer.mac),
-            compression: Ways::both(["none"].into_iter()),
+            compression: Ways::both(self.cfg.compression.iter().map(|one| one.name())),
             follows: self.follows,
         })
     }

@@ -40,7 +40,7 @@ pub mod window;
 
 pub use auth::Authenticated;
 pub use channel::{Grant, Limits, LocalId, Request};
-pub use config::{HostKeys, HostTrust, KexConfig};
+pub use config::{Compression, HostKeys, HostTrust, KexConfig};
 pub use conn::Connection;
 #[cfg(feature = "none")]
 pub use conn::NoSwitch;

@@ -4,7 +4,7 @@
 //! MAC to choose, anything else must have one.
 
 use crate::kexinit::{KexInit, Names, Proposal};
-use crate::{Mismatch, Role};
+use crate::{Compression, Mismatch, Role};
 use crypt::kex::Method;
 use crypt::{Cipher, Cover, Mac, Protection};
 use keys::SigAlg;
@@ -22,6 +22,10 @@ pub struct Negotiated {
     pub c2s: Cover,
     /// What protects packets from server to client.
     pub s2c: Cover,
+    /// What happens to payloads from client to server before that.
+    pub c2s_compression: Compression,
+    /// What happens to payloads from server to client before that.
+    pub s2c_compression: Compression,
 }
 
 /// The choice between what the client and the server propose, made by `role` (who only decides
@@ -36,9 +40,11 @@ pub(crate) fn negotiate(
     let (kex, method) = by.first("key exchange method", &client.kex, &server.kex, method)?;
     let (c, s) = (&client.host_key, &server.host_key);
     let host_key = by.first("host key algorithm", c, s, SigAlg::from_name)?;
-    let c2s = by.cover(Way::to_server(client), Way::to_server(server))?;
-    let s2c = by.cover(Way::to_client(client), Way::to_client(server))?;
-    Ok(Negotiated { kex, method, host_key, c2s, s2c })
+    let c2s = by.cover(&Way::to_server(client), &Way::to_server(server))?;
+    let s2c = by.cover(&Way::to_client(client), &Way::to_client(server))?;
+    let c2s_compression = by.compression(&Way::to_server(client), &Way::to_server(server))?;
+    let s2c_compression = by.compression(&Way::to_client(client), &Way::to_client(server))?;
+    Ok(Negotiated { kex, method, host_key, c2s, s2c, c2s_compression, s2c_compression })
 }
 
 /// Whether a packet sent along with its sender's KEXINIT was guessed rightly. RFC 4253 section
@@ -115,9 +121,14 @@ impl Chooser {
         })
     }
 
-    fn cover(&self, client: Way<'_>, server: Way<'_>) -> Result<Cover, Mismatch> {
+    fn compression(&self, client: &Way<'_>, server: &Way<'_>) -> Result<Compression, Mismatch> {
+        let (client, server) = (client.compression, server.compression);
+        self.very_first("compression", client, server, Compression::from_name)
+    }
+
+    fn cover(&self, client: &Way<'_>, server: &Way<'_>) -> Result<Cover, Mismatch> {
+        #[cfg(feature = "none")]
         let none = |name: &str| (name == "none").then_some(());
-        self.first("compression", client.compression, server.compression, none)?;
         #[cfg(feature = "none")]
         if self.very_first("cipher", client.ciphers, server.ciphers, none).is_ok() {
             return self.very_first("MAC", client.macs, server.macs, alone);
@@ -229,11 +240,22 @@ mod tests {
     }
 
     #[test]
-    fn compression_must_be_none() {
-        let (client, mut server) =
-            (suite("aes128-ctr", "hmac-sha2-256"), suite("aes128-ctr", "hmac-sha2-256"));
+    fn b9_compression_before_login_is_no_answer() {
+        let both = || suite("aes128-ctr", "hmac-sha2-256");
+        let (client, mut server) = (both(), both());
         server.lists.compression = ways("zlib");
         assert_eq!(negotiate(Role::Client, &client, &server).unwrap_err().what, "compression");
+    }
+
+    #[test]
+    fn directions_are_compressed_as_the_client_prefers() {
+        let both = || suite("aes128-ctr", "hmac-sha2-256");
+        let (mut client, mut server) = (both(), both());
+        client.lists.compression = Ways { c2s: names("zlib@openssh.com,none"), s2c: names("none") };
+        server.lists.compression = ways("none,zlib@openssh.com");
+        let got = negotiate(Role::Client, &client, &server).unwrap();
+        let want = (Compression::Delayed, Compression::None);
+        assert_eq!((got.c2s_compression, got.s2c_compression), want);
     }
 
     /// RFC 8308 section 2.2, OpenSSH PROTOCOL section 1.9: markers are never the method.

@@ -41,6 +41,10 @@ pub enum Effect {
     SealWith(Box<NewKeys>),
     /// Directly after the peer's NEWKEYS: everything received after it is opened with this.
     OpenWith(Box<NewKeys>),
+    /// Directly after USERAUTH_SUCCESS: everything sent after it is compressed.
+    Deflate,
+    /// Directly after USERAUTH_SUCCESS: everything received after it is compressed.
+    Inflate,
 }
 
 /// The keys of one direction, fresh out of an exchange (RFC 4253 section 7.2).
@@ -52,4 +56,6 @@ pub struct NewKeys {
     pub material: KeyMaterial,
     /// Strict key exchange: the sequence number of this direction starts again at 0.
     pub reset_seq: bool,
+    /// What follows is compressed, beginning anew (RFC 4253 section 6.2).
+    pub compress: bool,
 }

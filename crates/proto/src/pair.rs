@@ -26,7 +26,8 @@ pub(crate) struct End {
     pub(crate) events: Vec<Event>,
     /// Messages for the layer above.
     pub(crate) upper: Vec<Vec<u8>>,
-    /// Numbers of all messages sent; 0 is a fence, 255 a change of keys.
+    /// Numbers of all messages sent; 0 is a fence, 255 a change of keys, 254 and 253 the beginning
+    /// of compression.
     pub(crate) log: Vec<u8>,
     seal: Vec<NewKeys>,
     open: Vec<NewKeys>,
@@ -36,6 +37,8 @@ pub(crate) struct End {
 
 pub(crate) const FENCE: u8 = 0;
 pub(crate) const SEAL: u8 = 255;
+pub(crate) const DEFLATE: u8 = 254;
+pub(crate) const INFLATE: u8 = 253;
 
 impl End {
     pub(crate) fn new(t: Transport) -> Self {
@@ -80,6 +83,8 @@ impl End {
                 self.seq_in = if keys.reset_seq { 0 } else { self.seq_in };
                 self.open.push(*keys);
             }
+            Effect::Deflate => self.log.push(DEFLATE),
+            Effect::Inflate => self.log.push(INFLATE),
         }
     }
 
@@ -166,9 +171,14 @@ impl Pair {
         pair
     }
 
+    /// All keys that came into force at either side.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &NewKeys> {
+        [&self.client, &self.server].into_iter().flat_map(|end| end.seal.iter().chain(&end.open))
+    }
+
     pub(crate) fn log_in(&mut self) {
-        self.client.t.logged_in();
-        self.server.t.logged_in();
+        self.client.call(Transport::logged_in);
+        self.server.call(Transport::logged_in);
     }
 
     pub(crate) fn start(&mut self) {

@@ -139,12 +139,12 @@ impl Channels {
             }
             Job::Discard => {
                 reply(port, id, true, want_reply)?;
-                port.attach(id, Stream::Data, Sink::discard());
+                discard(port, id);
                 Channel::Discarding
             }
             Job::Zeros => {
                 reply(port, id, true, want_reply)?;
-                port.attach(id, Stream::Data, Sink::discard());
+                discard(port, id);
                 port.session().start_source(id, Source::Zeros, None, move |session, _| {
                     let _ = session.call(|c, out| finish(c, id, 0, out));
                 })?;
@@ -162,7 +162,7 @@ impl Channels {
             }
             Job::Refuse(refusal) => {
                 reply(port, id, true, want_reply)?;
-                port.attach(id, Stream::Data, Sink::discard());
+                discard(port, id);
                 refusal.tell(id, port)?;
                 Channel::Refused
             }
@@ -279,6 +279,13 @@ impl Program for Channels {
 
     fn over(&mut self) {
         self.table.values().for_each(Channel::hang_up);
+    }
+}
+
+/// Data of either kind is taken and dropped, so that its window does not close (C7).
+fn discard(port: &mut Port<'_>, id: LocalId) {
+    for stream in [Stream::Data, Stream::Stderr] {
+        port.attach(id, stream, Sink::discard());
     }
 }
 

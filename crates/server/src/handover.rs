@@ -82,6 +82,7 @@ mod tests {
             "IdentifyAsOpenSSH=yes",
             "CongestionControl=cubic",
             "LogLevel=DEBUG2",
+            "Subsystem=odd \"/opt/bob's/run\" \"#a\" \"b\\\\c\"",
             "ForceCommand=echo \"a  b\" # c",
         ];
         let first = load(&given);

@@ -9,6 +9,7 @@ use conf::LogLevel;
 use std::fmt::Arguments;
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
 use wire::text::visible_within;
 
 /// Longest line, in bytes: what every receiver should take (RFC 5424 section 6.1), less what stands
@@ -52,7 +53,8 @@ impl Log {
         match &args.log_to {
             LogTo::Stderr => Ok(Self::stderr(level)),
             LogTo::File(path) => {
-                let file = OpenOptions::new().append(true).create(true).open(path);
+                // Users' names and addresses are nobody else's business.
+                let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
                 let file = file.with_context(|| format!("log file {}", path.display()))?;
                 rustix::stdio::dup2_stderr(file).context("log file")?;
                 Ok(Self::stderr(level))

@@ -8,7 +8,7 @@ use conf::server::Visitor;
 use conf::{Level, Server, Supported};
 use crypt::cipher::{Cipher, Mac};
 use keys::SigAlg;
-use proto::{KexConfig, RekeyLimit};
+use proto::{Compression, KexConfig, RekeyLimit};
 use std::process::ExitCode;
 
 /// What this server can do, in the order it prefers.
@@ -89,6 +89,10 @@ pub(crate) fn kex_config(config: &Server) -> KexConfig {
         host_key_algs: sig_algs(&config.host_key_algorithms),
         ciphers: config.ciphers.names().iter().filter_map(|n| Cipher::from_name(n)).collect(),
         macs: config.macs.names().iter().filter_map(|n| Mac::from_name(n)).collect(),
+        compression: match config.compression {
+            conf::Compression::Delayed => vec![Compression::None, Compression::Delayed],
+            conf::Compression::No => vec![Compression::None],
+        },
         first_packet_guess: false,
     }
 }

@@ -66,7 +66,7 @@ fn a_client_that_shows_no_sign_of_life_is_given_up() {
     assert_eq!((asked, server.sessions().len()), (3, 1), "{}", server.log());
     common::kill("STOP", ssh.id());
     until("the session to end", || server.sessions().is_empty(), || server.log());
-    server.wait_for_log("no answer from the other side for 2 s");
+    server.wait_for_log("no answer from the other side for 3 s");
     ssh.kill().unwrap();
     ssh.wait().unwrap();
 }

@@ -88,6 +88,7 @@ fn without_a_pid_file_none_is_written() {
     command.arg("-D").current_dir(site.path("")).stderr(log);
     let child = command.spawn().unwrap();
     let mut server = Server { site, child };
+    server.wait_for_log("Server listening on");
     server.assert_serves();
     for name in ["none", "pid"] {
         assert!(!server.site.path(name).exists(), "{name}");

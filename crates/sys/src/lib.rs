@@ -16,7 +16,7 @@ mod window;
 pub use clock::utc_offset;
 pub use descriptors::keep_descriptors_to_ourselves;
 pub use names::verified_host_name;
-pub use signals::{forget_ignored_signals, hear_of_children};
+pub use signals::{forget_ignored_signals, hear_of_children, is_ignored};
 pub use tcp::{
     TcpInfo, autotuned_receive_buffer, autotuned_send_buffer, congestion_control, is_multipath,
     most_receive_buffer, most_send_buffer, raise_receive_buffer, raise_send_buffer, receive_buffer,

@@ -30,3 +30,23 @@ pub fn hear_of_children() {
     // SAFETY: as above.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
+
+/// Whether our starter wants this signal ignored.
+pub fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: all zeros is a valid value of a structure of numbers.
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is set, and `now` lives through the call.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut now) };
+    asked == 0 && now.sa_sigaction == libc::SIG_IGN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runtime_ignores_sigpipe_and_nothing_ignores_sigsegv() {
+        assert!(is_ignored(libc::SIGPIPE));
+        assert!(!is_ignored(libc::SIGSEGV) && !is_ignored(-1));
+    }
+}

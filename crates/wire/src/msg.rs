@@ -96,6 +96,8 @@ pub enum Disconnect {
     KeyExchangeFailed = 3,
     /// A packet failed its integrity check.
     MacError = 5,
+    /// A payload cannot be decompressed.
+    CompressionError = 6,
     /// A service we do not offer.
     ServiceNotAvailable = 7,
     /// The identification string is not SSH-2.

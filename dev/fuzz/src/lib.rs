@@ -4,12 +4,14 @@
 //! ```text
 //! files     known_hosts, authorized_keys, private_key, public_key, agent
 //! packets   ident, packet, data
+//! compress  inflate
 //! sftp      sftp_codec, sftp_server
 //! machines  transport, login, connection: two real sides, their messages changed on the way
 //! seeds     what a search starts from      mutate   changes inputs where no coverage guides it
 //! ```
 //! `./run SECONDS` searches guided by coverage; `cargo test` tries seeds and blind changes of them.
 
+mod compress;
 mod files;
 mod input;
 mod machines;
@@ -21,6 +23,7 @@ mod sftp;
 mod side;
 
 pub use self::sftp::{sftp_codec, sftp_server};
+pub use compress::inflate;
 pub use files::{agent, authorized_keys, known_hosts, private_key, public_key};
 pub use machines::{connection, login, transport};
 pub use packets::{data, ident, packet};
@@ -42,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "connection", run: connection, seeds: seeds::machine },
     Target { name: "data", run: data, seeds: seeds::data },
     Target { name: "ident", run: ident, seeds: seeds::ident },
+    Target { name: "inflate", run: inflate, seeds: seeds::inflate },
     Target { name: "known_hosts", run: known_hosts, seeds: seeds::known_hosts },
     Target { name: "login", run: login, seeds: seeds::machine },
     Target { name: "packet", run: packet, seeds: seeds::packet },
@@ -100,6 +104,7 @@ mod tests {
         connection 300
         data 20_000
         ident 2_000
+        inflate 2_000
         known_hosts 20_000
         login 300
         packet 2_000

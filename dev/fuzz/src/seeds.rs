@@ -1,9 +1,11 @@
 //! What each target starts from, made by the code that the targets read against.
 
+use crate::compress::packed;
 use crate::files::KEY;
 use crypt::Cover;
 use keys::known_hosts::{HostName, line};
 use keys::{PublicKey, SigAlg};
+use packet::Deflate;
 use sftp::codec::{
     Attrs, Extended, Handle, Name, OpenFlags, PutFile, PutFlags, Reply, Request, Status,
 };
@@ -70,6 +72,40 @@ pub fn ident() -> Vec<Vec<u8>> {
         &banner,
     ];
     texts.map(<[u8]>::to_vec).into()
+}
+
+/// Both ways, in little room and in enough: payloads of one stream, of several, of none; messages
+/// that shrink, that do not, and that have no room.
+pub fn inflate() -> Vec<Vec<u8>> {
+    const ROOMS: [u8; 3] = [0, 12 << 1, 18 << 1];
+    let pieces = |pieces: &[Vec<u8>]| {
+        let framed = |piece: &Vec<u8>| [&[u8::try_from(piece.len()).unwrap()], &piece[..]].concat();
+        pieces.iter().flat_map(framed).collect::<Vec<u8>>()
+    };
+    let mut deflate = Deflate::default();
+    let messages = [&b"hello"[..], b"hello, hello, hello", &[0; 9000], b"a third message"];
+    let stream = messages.map(|message| packed(&mut deflate, message));
+    let stored = b"\x78\x01\x01\x03\x00\xfc\xffabc".to_vec();
+    let payloads = [
+        pieces(&stream),
+        pieces(&[&stream[..1], &stream[..1]].concat()),
+        pieces(&[stored.clone(), stream[1].clone()]),
+        pieces(&[b"not zlib at all".to_vec()]),
+    ];
+    let texts = [
+        b"\0\x05hello\x03\x05hello\0\x01x".to_vec(),
+        [&b"\xff\xc8"[..], &[b'x'; 200], b"\0\x05hello"].concat(),
+        [
+            &b"\x03\x80"[..],
+            &(0..128).map(|n: u8| n.wrapping_mul(73) ^ (n >> 3)).collect::<Vec<u8>>(),
+        ]
+        .concat(),
+    ];
+    let with = |low: u8, rest: &[Vec<u8>]| {
+        let of = |room: u8| rest.iter().map(move |rest| [&[room | low], &rest[..]].concat());
+        ROOMS.into_iter().flat_map(of).collect::<Vec<_>>()
+    };
+    [with(0, &payloads), with(1, &texts)].concat()
 }
 
 /// Plain, hashed, marked, with patterns.

@@ -188,7 +188,7 @@ impl Side {
                     self.fenced = false;
                 }
                 Effect::OpenWith(keys) if keys.reset_seq => self.seq = 0,
-                Effect::OpenWith(_) => {}
+                Effect::OpenWith(_) | Effect::Deflate | Effect::Inflate => {}
             }
         }
         let Some(transport) = self.end.transport() else { return };

@@ -1,4 +1,4 @@
-"""asyncssh as a client: PORT KEY KNOWN_HOSTS USER COMMAND, streams and status as ssh's."""
+"""asyncssh as a client: PORT KEY KNOWN_HOSTS [-C] USER COMMAND, streams and status as ssh's."""
 
 import asyncio
 import os
@@ -28,10 +28,11 @@ async def take(reader, out):
 
 
 async def main():
-    port, key, known_hosts, user, command = sys.argv[1:]
+    port, key, known_hosts, *options, user, command = sys.argv[1:]
     async with asyncssh.connect(
         "127.0.0.1", int(port), username=user, client_keys=[key], known_hosts=known_hosts,
         config=None, agent_path=None,
+        compression_algs="zlib@openssh.com,none" if "-C" in options else (),
     ) as connection:
         process = await connection.create_process(command, encoding=None)
         feeding = asyncio.create_task(feed(process))

@@ -1,4 +1,4 @@
-"""paramiko as a client: PORT KEY KNOWN_HOSTS USER COMMAND, streams and status as ssh's."""
+"""paramiko as a client: PORT KEY KNOWN_HOSTS [-C] USER COMMAND, streams and status as ssh's."""
 
 import os
 import sys
@@ -26,11 +26,12 @@ def take(receive, out):
 
 
 def main():
-    port, key, known_hosts, user, command = sys.argv[1:]
+    port, key, known_hosts, *options, user, command = sys.argv[1:]
     client = paramiko.SSHClient()
     client.load_host_keys(known_hosts)
     client.connect(
         "127.0.0.1", int(port), user, key_filename=key, allow_agent=False, look_for_keys=False,
+        compress="-C" in options,
     )
     channel = client.get_transport().open_session()
     channel.exec_command(command)

@@ -78,6 +78,9 @@ fn n6_a_switch_is_warned_of_and_both_ends_log_who_and_how_much() {
             let client = outcome.stderr.lines().find(|line| line.contains("clear_out="));
             let clear = client.and_then(|line| count(line, "clear_out=")).unwrap_or(0);
             ensure!(clear > SIZE / 4, "{}", outcome.stderr);
+            // Both ends count the same bytes: data, without what surrounds it.
+            let there = count(&line, "clear_in=").unwrap_or(0);
+            ensure!(clear == there, "{clear} sent, {there} received: {line}\n{}", outcome.stderr);
             for field in ["cipher_in=NONE", "cipher_out=NONE", &format!("mac_in={mac}")] {
                 ensure!(line.contains(field), "{field} not in {line}");
             }

@@ -229,6 +229,19 @@ fn slow_producers_and_consumers_are_named_wherever_they_are() {
     assert!(said.starts_with("a slow consumer here"), "{said}");
 }
 
+/// Compression is work for one core: of what does not compress the end that sends has nearly all.
+#[test]
+fn the_core_that_compresses_is_named() {
+    let mut site = Site::local();
+    site.serve("");
+    let noise = site.lab.path("noise");
+    interop::stream::make(&mut File::create(&noise).unwrap(), 64 << 20, 7).unwrap();
+    let mut ssh = site.lhssh(&["-v", "-C"]);
+    ssh.arg("cat >/dev/null").stdin(File::open(&noise).unwrap());
+    let said = limit(&ended(site.spawn(ssh)), &site.log());
+    assert!(said.starts_with("one core here"), "{said}");
+}
+
 /// `--explain` knows from the other end's figures what from here is only "the other end".
 #[test]
 fn explaining_tells_the_cause_and_the_setting() {

@@ -1,5 +1,9 @@
 //! What a test needs of the machine. Missing: skipped by name; under `LONGHAUL_CI`: failed.
 
+mod lease;
+
+pub use lease::{Lease, lease};
+
 use std::io::Write;
 use std::path::PathBuf;
 

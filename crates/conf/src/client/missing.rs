@@ -38,7 +38,6 @@ pub(super) static MISSING: &[Missing] = &[
     row("CheckHostIP", OFF, "the address would not be checked"),
     row("Cipher", PassOver, OLD),
     row("ClearAllForwardings", Clears, NO_FORWARD),
-    row("Compression", WARN_UNLESS_NO, "data is sent as it is"),
     row("CompressionLevel", PassOver, OLD),
     row("ControlMaster", PassOver, "connections are not shared; each is its own"),
     row("ControlPath", PassOver, "connections are not shared; each is its own"),

@@ -61,6 +61,8 @@ pub struct Client {
     pub server_alive_interval: Duration,
     /// ServerAliveCountMax.
     pub server_alive_count_max: u32,
+    /// Compression: payloads are compressed.
+    pub compression: bool,
     /// PipelineRequests: the first channel is asked for together with the login.
     pub pipeline_requests: bool,
     /// BatchMode: never ask.
@@ -151,6 +153,7 @@ impl Client {
             tcp_keep_alive: true,
             server_alive_interval: Duration::ZERO,
             server_alive_count_max: 3,
+            compression: false,
             pipeline_requests: true,
             batch_mode: false,
             log_level: LogLevel::Info,

@@ -81,6 +81,8 @@ static ROWS: &[Row<Client>] = &[
         "Ciphers, in order of preference."),
     Row::new("MACs", |c| &mut c.macs,
         "Message authentication codes for ciphers without their own, in order of preference."),
+    Row::new("Compression", |c| &mut c.compression,
+        "Compress what is sent and received (zlib, after login), where the server does that too. It costs a core per 50 to 100 MB/s: for slow links only."),
     Row::new("RekeyLimit", |c| &mut c.rekey_limit,
         "Bytes, and time, after which keys are renewed; 0 is the cipher's own limit, and none."),
     Row::new("RequestTTY", |c| &mut c.request_tty,

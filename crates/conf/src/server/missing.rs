@@ -38,7 +38,6 @@ pub(super) static MISSING: &[Missing] = &[
     row("ChallengeResponseAuthentication", PassOver, NO_PASSWORD),
     row("ChannelTimeout", NONE, "idle channels would stay open"),
     row("ChrootDirectory", NONE, "sessions would see the whole file system"),
-    row("Compression", PassOver, "compression is never offered"),
     row("DebianBanner", PassOver, "it changes the identification only"),
     row("DenyGroups", Refuse, ACCESS),
     row("DenyUsers", Refuse, ACCESS),
@@ -75,7 +74,8 @@ pub(super) static MISSING: &[Missing] = &[
     row("PermitEmptyPasswords", PassOver, NO_PASSWORD),
     row("PermitListen", PassOver, NO_FORWARD),
     row("PermitOpen", PassOver, NO_FORWARD),
-    row("PermitRootLogin", Only(&["yes", "prohibit-password", "without-password"]), ACCESS),
+    row("PermitRootLogin",
+        If(lets_root_in, "yes, prohibit-password or without-password, or lhsshd is not root's"), ACCESS),
     row("PermitTTY", PassOver, NO_TTY),
     row("PermitTunnel", PassOver, NO_FORWARD),
     row("PerSourceMaxStartups", NONE, ACCESS),
@@ -113,6 +113,14 @@ pub(super) static MISSING: &[Missing] = &[
 
 fn only_publickey(args: &[String]) -> bool {
     !args.is_empty() && args.iter().all(|arg| arg == "any" || arg == "publickey")
+}
+
+/// A server that is not root's serves its own user alone: root cannot log in whatever this says.
+fn lets_root_in(args: &[String]) -> bool {
+    let word = |word: &str| args.len() == 1 && args.iter().any(|a| a.eq_ignore_ascii_case(word));
+    let strict = ["no", "forced-commands-only"].into_iter().any(word);
+    ["yes", "prohibit-password", "without-password"].into_iter().any(word)
+        || strict && !nix::unistd::geteuid().is_root()
 }
 
 fn rsa_2048(args: &[String]) -> bool {

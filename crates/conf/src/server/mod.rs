@@ -12,7 +12,7 @@ mod missing;
 mod rows;
 
 use crate::algorithms::{AlgorithmList, Kind, Supported};
-use crate::choice::{AddressFamily, LogLevel, UserEnvironment};
+use crate::choice::{AddressFamily, Compression, LogLevel, UserEnvironment};
 use crate::error::Error;
 use crate::expand;
 use crate::field::{Lines, OrNone, RestOfLine, Words};
@@ -95,6 +95,8 @@ pub struct Server {
     pub max_sock_buf: Size,
     /// MaxWindow.
     pub max_window: Size,
+    /// Compression, for clients that want it.
+    pub compression: Compression,
     /// CongestionControl.
     pub congestion_control: Option<String>,
     /// NoneEnabled.
@@ -268,6 +270,7 @@ impl Server {
             tcp_snd_buf: Size::default(),
             max_sock_buf: Size::default(),
             max_window: Size::default(),
+            compression: Compression::Delayed,
             congestion_control: None,
             none_enabled: false,
             none_mac_enabled: false,

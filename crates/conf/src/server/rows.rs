@@ -98,6 +98,8 @@ static ROWS: &[Row<Server>] = &[
         "Ciphers."),
     Row::new("MACs", |s| &mut s.macs,
         "Message authentication codes for ciphers without their own."),
+    Row::new("Compression", |s| &mut s.compression,
+        "Whether clients may have data compressed (zlib), which begins after login in any case."),
     Row::new("RekeyLimit", |s| &mut s.rekey_limit,
         "Bytes, and time, after which keys are renewed; 0 is the cipher's own limit, and none."),
     Row::new("CryptoWorkers", |s| &mut s.crypto_workers,

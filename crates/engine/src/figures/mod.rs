@@ -19,7 +19,7 @@ mod record;
 
 pub use record::Record;
 
-pub(crate) use ledger::{Hand, Ledger, Role};
+pub(crate) use ledger::{Clock, Hand, Ledger, Role};
 
 use std::os::fd::AsFd;
 use std::time::Duration;

@@ -22,6 +22,10 @@ pub(super) const EXCHANGE: Duration = Duration::from_secs(120);
 /// the way.
 const UNHEARD: Duration = Duration::from_secs(3);
 
+/// How long it may take until this thread notices that another one has ended the connection, where
+/// that is no socket and so cannot wake it.
+const NOTICE: Duration = Duration::from_secs(3);
+
 /// When the peer must show that it is alive.
 #[derive(Debug, Clone, Copy)]
 pub struct Alive {
@@ -45,7 +49,8 @@ impl<P: Program> Rx<P> {
         }
         let timeout = match self.session.tx().unwritable() {
             Some(_) => Some(UNHEARD),
-            None => self.silence_left(),
+            None if self.session.fd().is_socket() => self.silence_left(),
+            None => Some(self.silence_left().map_or(NOTICE, |left| left.min(NOTICE))),
         };
         // A source may start a key exchange meanwhile, which the peer then never finishes.
         let wait = timeout.map_or(Wait::Long(self.exchange), Wait::For);
@@ -115,6 +120,7 @@ impl<P: Program> Rx<P> {
         self.asked = 0;
         if self.alive.is_some() {
             self.heard = Instant::now();
+            self.quiet_since = self.heard;
         }
     }
 
@@ -134,28 +140,28 @@ impl<P: Program> Rx<P> {
     /// Until the peer must be asked whether it is there, its key is too old, or its answer to our
     /// KEXINIT too late.
     fn silence_left(&self) -> Option<Duration> {
-        let asks = self.alive.map(|alive| {
-            let due = self.heard + alive.interval * (self.asked + 1);
-            due.saturating_duration_since(Instant::now())
-        });
+        let asks =
+            self.alive.map(|alive| alive.interval.saturating_sub(self.quiet_since.elapsed()));
         let others = self.receiver.rekey_in().into_iter().chain(self.exchange_left());
         let next = asks.into_iter().chain(others).min()?;
         Some(next.max(Duration::from_millis(1)))
     }
 
-    /// The peer was silent for an interval: ask it, or give it up.
+    /// The peer was silent for an interval: ask it, or give it up. It has an interval from each
+    /// question on: this process may have been stopped for many.
     fn silence(&mut self) -> Result<(), Error> {
-        if self.session.tx().unwritable().is_some() {
+        if self.session.tx().unwritable().is_some() || self.session.tx().is_shut() {
             return Err(Error::Closed);
         }
         let Some(alive) = self.alive else { return Ok(()) };
-        if self.heard + alive.interval * (self.asked + 1) > Instant::now() {
+        if self.quiet_since.elapsed() < alive.interval {
             return Ok(());
         }
         if self.asked >= alive.count {
-            return Err(Error::Timeout(alive.interval * self.asked));
+            return Err(Error::Timeout(alive.interval * (self.asked + 1)));
         }
         self.asked += 1;
+        self.quiet_since = Instant::now();
         self.stage(|connection, out| connection.keepalive(out))
     }
 }

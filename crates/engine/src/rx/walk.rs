@@ -3,8 +3,10 @@
 use super::{Program, Rx};
 use crate::error::Error;
 use crate::figures::Hand;
-use crate::receiver::Spans;
+use crate::receiver::{Span, Spans};
 use crate::slab::Slab;
+use proto::Transport;
+use std::ops::Range;
 use std::time::Instant;
 use wire::msg;
 
@@ -66,10 +68,50 @@ impl<P: Program> Rx<P> {
     /// came before a bad packet is written.
     fn deliver(&mut self, spans: &Spans, slab: Option<Slab>, hand: &Hand) -> Result<(), Error> {
         let now = Instant::now();
-        let dispatched = self.dispatch(spans, slab.as_ref(), now);
-        self.finish_slab(slab, now);
+        let dispatched = if self.receiver.is_compressed() {
+            let dispatched = self.expand(spans, slab.as_ref(), now);
+            slab.into_iter().for_each(|slab| self.receiver.give_back(slab));
+            dispatched
+        } else {
+            let dispatched = self.dispatch(spans, slab.as_ref(), now);
+            self.finish_slab(slab, now);
+            dispatched
+        };
         self.count(hand, now);
         dispatched.and_then(|()| spans.check())
+    }
+
+    /// Walks compressed packets: what is in them goes through slabs of its own. That one packet
+    /// begins or ends compression is seen by none behind it: such packets come one at a time.
+    fn expand(&mut self, spans: &Spans, slab: Option<&Slab>, now: Instant) -> Result<(), Error> {
+        let mut target = self.receiver.empty();
+        let mut walked = Ok(());
+        for span in spans.list() {
+            walked = self.expand_one(span, slab, &mut target, now);
+            if walked.is_err() || self.finished {
+                break;
+            }
+        }
+        self.finish_slab(Some(target), now);
+        walked
+    }
+
+    fn expand_one(
+        &mut self,
+        span: &Span,
+        slab: Option<&Slab>,
+        target: &mut Slab,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let at = match self.receiver.expand(&span.at, slab, target)? {
+            Some(at) => at,
+            None => {
+                let next = self.receiver.empty();
+                self.finish_slab(Some(std::mem::replace(target, next)), now);
+                self.receiver.expand(&span.at, slab, target)?.unwrap_or_default()
+            }
+        };
+        self.dispatch_one(span.stamp.seq, &at, Some(target), now)
     }
 
     /// Data to the runs of its routes, each other message to the state machine.
@@ -78,29 +120,41 @@ impl<P: Program> Rx<P> {
             if self.finished {
                 break;
             }
-            let bytes = slab.unwrap_or(self.receiver.slab()).bytes(&span.at);
-            match bytes.first() {
-                Some(&(msg::CHANNEL_DATA | msg::CHANNEL_EXTENDED_DATA)) => {
-                    self.routes.data(bytes, span.at.start)?;
-                }
-                _ => {
-                    let mut message = std::mem::take(&mut self.message);
-                    message.clear();
-                    message.extend_from_slice(bytes);
-                    if message.first() != Some(&msg::CHANNEL_WINDOW_ADJUST) {
-                        let slab = slab.unwrap_or(self.receiver.slab());
-                        self.routes.write_runs(slab, now);
-                    }
-                    // Whoever hears of a channel's end knows what became of the data before it.
-                    self.tell_broken()?;
-                    if self.finished {
-                        break;
-                    }
-                    self.message(span.stamp.seq, &message)?;
-                    message.shrink_to(MESSAGE);
-                    self.message = message;
-                }
-            }
+            self.dispatch_one(span.stamp.seq, &span.at, slab, now)?;
+        }
+        Ok(())
+    }
+
+    /// One payload, at `at` of `slab` or of the receiver's own.
+    fn dispatch_one(
+        &mut self,
+        seq: u32,
+        at: &Range<usize>,
+        slab: Option<&Slab>,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let bytes = slab.unwrap_or(self.receiver.slab()).bytes(at);
+        let is_data =
+            matches!(bytes.first(), Some(&(msg::CHANNEL_DATA | msg::CHANNEL_EXTENDED_DATA)));
+        // Between the peer's KEXINIT and its NEWKEYS the state machine refuses it (B2).
+        if is_data
+            && (!self.session.is_exchanging() || self.session.transport(Transport::hears_data))
+        {
+            return self.routes.data(bytes, at.start);
+        }
+        let mut message = std::mem::take(&mut self.message);
+        message.clear();
+        message.extend_from_slice(bytes);
+        if message.first() != Some(&msg::CHANNEL_WINDOW_ADJUST) {
+            let slab = slab.unwrap_or(self.receiver.slab());
+            self.routes.write_runs(slab, now);
+        }
+        // Whoever hears of a channel's end knows what became of the data before it.
+        self.tell_broken()?;
+        if !self.finished {
+            self.message(seq, &message)?;
+            message.shrink_to(MESSAGE);
+            self.message = message;
         }
         Ok(())
     }

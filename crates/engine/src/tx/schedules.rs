@@ -5,6 +5,7 @@
 
 use super::{Flush, Ticket, Tx, Wire};
 use crate::fd::Fd;
+use crate::figures::Clock;
 use crate::sync::{Arc, Lock, Signal};
 use crypt::{Cipher, Cover, Direction, Hash, KeyMaterial, Mac, Protection};
 use packet::layout::MAX_PACKET;
@@ -71,7 +72,7 @@ fn material(cover: Cover, exchange: u8) -> KeyMaterial {
 }
 
 fn new_keys(cover: Cover, exchange: u8) -> NewKeys {
-    NewKeys { cover, material: material(cover, exchange), reset_seq: true }
+    NewKeys { cover, material: material(cover, exchange), reset_seq: true, compress: false }
 }
 
 /// A connection whose first key exchange is over, as sources find it.
@@ -108,7 +109,7 @@ fn bulk(tx: &Sending, source: u8, number: u8) -> Option<Batch> {
 fn source(tx: &Sending, source: u8, seal: impl Fn(Ticket, Batch)) -> Option<()> {
     for number in 0..BATCHES {
         let mut batch = bulk(tx, source, number)?;
-        let (ticket, _) = tx.stage(&mut batch, || true).ok()??;
+        let (ticket, _) = tx.stage(&mut batch, || true, &Clock::default()).ok()??;
         seal(ticket, batch);
     }
     Some(())
@@ -287,7 +288,11 @@ fn whoever_waits_returns_when_the_connection_ends() {
             threads.push(thread::spawn(move || {
                 let mut kept: Vec<_> = (0..4).map_while(|number| bulk(&tx, id, number)).collect();
                 let Some(mut batch) = kept.pop() else { return };
-                assert!(tx.stage(&mut batch, || true).is_err(), "{} batches", kept.len());
+                assert!(
+                    tx.stage(&mut batch, || true, &Clock::default()).is_err(),
+                    "{} batches",
+                    kept.len()
+                );
             }));
         }
         let writer = Arc::clone(&tx);

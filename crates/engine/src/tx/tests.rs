@@ -32,7 +32,7 @@ fn p2_nothing_is_sealed_under_a_key_that_is_worn_out() {
     tx.order.lock().next.packets = NO_MORE_PACKETS - 1;
     tx.message(b"the last").unwrap();
     let message = tx.message(b"one more").unwrap_err();
-    let bulk = tx.stage(&mut Batch::message(b"bulk"), || true).err().unwrap();
+    let bulk = tx.stage(&mut Batch::message(b"bulk"), || true, &Clock::default()).err().unwrap();
     for error in [message, bulk] {
         assert!(matches!(error, Error::WornOut), "the peer is not to blame: {error}");
         assert!(error.disconnect_code().is_none(), "nothing can be sealed to say it with");

@@ -3,6 +3,7 @@
 
 use super::{Tx, Wire};
 use crate::fd::Fd;
+use crate::figures::Clock;
 use crate::line::is_bulk;
 use crate::sync::{Arc, Lock, Signal};
 use packet::Batch;
@@ -70,7 +71,7 @@ fn batch(tx: &Tx<Gate>, bytes: usize) -> Batch {
 /// What [`crate::session::Session::send`] does.
 fn send(tx: &Tx<Gate>, bytes: usize) {
     let mut batch = batch(tx, bytes);
-    let (ticket, _) = tx.stage(&mut batch, || true).unwrap().unwrap();
+    let (ticket, _) = tx.stage(&mut batch, || true, &Clock::default()).unwrap().unwrap();
     let place = ticket.place();
     tx.seal(ticket, batch).unwrap();
     tx.flush_own(place).unwrap();

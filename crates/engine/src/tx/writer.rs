@@ -142,5 +142,16 @@ impl<W: Wire> Tx<W> {
 /// Whether an error of passing data on is the socket's, which the receiving thread hears, too.
 fn is_of_connection(kind: io::ErrorKind) -> bool {
     use io::ErrorKind as Kind;
-    matches!(kind, Kind::BrokenPipe | Kind::ConnectionReset | Kind::NotConnected | Kind::TimedOut)
+    matches!(
+        kind,
+        Kind::BrokenPipe
+            | Kind::ConnectionReset
+            | Kind::ConnectionAborted
+            | Kind::NotConnected
+            | Kind::TimedOut
+            // What TCP gives up with where a host or a route is gone.
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::NetworkDown
+    )
 }

@@ -76,7 +76,7 @@ impl<C: Credentials> Client<C> {
         match self.advance(seq, payload, out) {
             Ok(None) => Ok(Step::Pending(self)),
             Ok(Some(login)) => {
-                self.transport.logged_in();
+                self.transport.logged_in(out);
                 let Self { transport, core, .. } = self;
                 let ahead = core.ahead.filter(|_| core.asked_ahead);
                 Ok(Step::Done(Authenticated { transport, login, permissions: (), ahead }))
@@ -122,6 +122,10 @@ impl<C: Credentials> Client<C> {
             Handled::Upper => self.core.handle(payload, &facts, &mut self.draft)?,
             Handled::Done => None,
         };
+        if self.transport.compresses_after_login() {
+            // What leaves before the login is confirmed is not compressed, and would be taken to be.
+            self.core.ahead = None;
+        }
         self.core.begin(&facts, &mut self.draft)?;
         self.draft.leave(&mut self.transport, out)?;
         Ok(login)

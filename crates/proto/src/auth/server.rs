@@ -82,7 +82,7 @@ impl<P: Policy> Server<P> {
         match self.advance(seq, payload, out) {
             Ok(None) => Ok(Step::Pending(self)),
             Ok(Some((login, permissions))) => {
-                self.transport.logged_in();
+                self.transport.logged_in(out);
                 let transport = self.transport;
                 Ok(Step::Done(Authenticated { transport, login, permissions, ahead: None }))
             }

@@ -225,7 +225,7 @@ impl Connection {
     }
 
     /// The transport, to make it break rules.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "none"))]
     fn transport_mut(&mut self) -> &mut Transport {
         &mut self.transport
     }

@@ -42,7 +42,7 @@ impl End {
                     self.wire.push_back(payload);
                 }
                 Effect::SealWith(new) => self.seal = Some(new.cover),
-                Effect::Fence | Effect::OpenWith(_) => {}
+                Effect::Fence | Effect::OpenWith(_) | Effect::Deflate | Effect::Inflate => {}
             }
         }
         value

@@ -14,7 +14,7 @@ mod transcript;
 
 use crate::kexinit::KexInit;
 use crate::negotiate::{Negotiated, guess_is_right, negotiate};
-use crate::{Error, Ident, NewKeys, Role};
+use crate::{Compression, Error, Ident, NewKeys, Role};
 use crypt::kex::SharedSecret;
 use crypt::{Cover, Direction, KeyMaterial};
 use transcript::Transcript;
@@ -87,14 +87,16 @@ fn computed(
     secret: &SharedSecret,
 ) -> Computed {
     let session_id = c.session_id.unwrap_or(hash).to_vec();
-    let keys = |direction, cover: Cover| {
+    let keys = |direction, cover: Cover, compression: Compression| {
         let encoded = secret.encoded();
         let of = negotiated.method.hash();
         let material = KeyMaterial::derive(of, encoded, hash, &session_id, direction, cover);
-        Box::new(NewKeys { cover, material, reset_seq: c.strict })
+        let compress = compression == Compression::Delayed;
+        Box::new(NewKeys { cover, material, reset_seq: c.strict, compress })
     };
-    let c2s = keys(Direction::ClientToServer, negotiated.c2s);
-    let s2c = keys(Direction::ServerToClient, negotiated.s2c);
+    let Negotiated { c2s_compression, s2c_compression, .. } = *negotiated;
+    let c2s = keys(Direction::ClientToServer, negotiated.c2s, c2s_compression);
+    let s2c = keys(Direction::ServerToClient, negotiated.s2c, s2c_compression);
     let (seal, open) = match role {
         Role::Client => (c2s, s2c),
         Role::Server => (s2c, c2s),

@@ -76,7 +76,8 @@ impl Transport {
             Stage::Reply(state) => self.reply(state, payload, out),
             Stage::Init(state) => self.init(state, payload, out),
             Stage::NewKeys(state) => {
-                out.effects.push(Effect::OpenWith(state.handle(payload)?));
+                let open = self.zip.opens(state.handle(payload)?, self.logged_in);
+                out.effects.push(Effect::OpenWith(open));
                 out.event(Event::Exchanged { first: !self.opened });
                 self.opened = true;
                 self.stage = Stage::Idle;
@@ -172,7 +173,7 @@ impl Transport {
     fn switch(&mut self, done: Computed, host_key: Option<PublicKey>, out: &mut Outbox) {
         let first = self.settled.is_none();
         out.send(vec![msg::NEWKEYS]);
-        out.effects.push(Effect::SealWith(done.seal));
+        out.effects.push(Effect::SealWith(self.zip.seals(done.seal, self.logged_in)));
         // RFC 8308 section 2.4: "as the next packet following the server's first NEWKEYS".
         if first && self.role() == Role::Server && self.peer_wants_ext_info {
             out.send(ext_info::of_server(&self.login_algs));

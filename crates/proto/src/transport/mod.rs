@@ -16,6 +16,7 @@ mod generic;
 mod held;
 #[cfg(test)]
 mod tests;
+mod zip;
 
 pub(crate) use clear::ClearOffer;
 pub use held::{MAX_BEFORE_LOGIN, MAX_IN_SESSION};
@@ -32,6 +33,7 @@ use keys::{PublicKey, SigAlg};
 use std::sync::Arc;
 use wire::msg::{self, Disconnect};
 use wire::{Malformed, Writer};
+use zip::Zip;
 
 /// Who deals with a message that was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +112,7 @@ pub struct Transport {
     /// The peer's first message is in.
     any_handled: bool,
     clear: Clear,
+    zip: Zip,
 }
 
 impl Transport {
@@ -145,6 +148,7 @@ impl Transport {
             ext_info_place: Place::default(),
             any_handled: false,
             clear: Clear::default(),
+            zip: Zip::default(),
         }
     }
 
@@ -245,8 +249,14 @@ impl Transport {
 
     /// The user is there: the connection protocol may begin. Called by the auth machines: on the
     /// server directly after USERAUTH_SUCCESS was sent, on the client when it came in.
-    pub(crate) fn logged_in(&mut self) {
+    pub(crate) fn logged_in(&mut self, out: &mut Outbox) {
         self.logged_in = true;
+        self.zip.begin(out);
+    }
+
+    /// What we send is compressed from the end of the login on.
+    pub(crate) fn compresses_after_login(&self) -> bool {
+        self.zip.is_sending()
     }
 
     /// What the peer may be doing.
@@ -284,6 +294,11 @@ impl Transport {
             Authority::Client(_) => Role::Client,
             Authority::Server(_) => Role::Server,
         }
+    }
+
+    /// Whether channel data may come now: not between the peer's KEXINIT and its NEWKEYS (B2).
+    pub fn hears_data(&self) -> bool {
+        self.phase() == Phase::Session
     }
 
     /// Nothing of the layers above leaves: between our KEXINIT and our NEWKEYS, and before.

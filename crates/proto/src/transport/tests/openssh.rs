@@ -60,7 +60,7 @@ impl Link {
         self.events.extend(out.events);
         for effect in out.effects {
             match effect {
-                Effect::Fence => {}
+                Effect::Fence | Effect::Deflate | Effect::Inflate => {}
                 Effect::Send(payload) => self.write_packet(&payload),
                 Effect::SealWith(keys) => {
                     self.seal = Some(ChaChaKey::new(&keys.material).unwrap());
@@ -235,7 +235,7 @@ fn client_against_sshd(cfg: KexConfig, host_key: &(PathBuf, PrivateKey)) {
     link.call(|t, out| t.send(service, out).and_then(|()| t.send(login, out)));
     link.until(|link| link.upper.len() == 2);
     assert_eq!([link.upper[0][0], link.upper[1][0]], [msg::SERVICE_ACCEPT, msg::USERAUTH_SUCCESS]);
-    link.t.logged_in();
+    link.t.logged_in(&mut Outbox::new());
 
     link.rekey();
     link.rekey();
@@ -316,7 +316,7 @@ fn server_against_ssh(method: &str, host_key: PrivateKey) {
     link.until(|link| link.upper.len() > 1);
     assert_eq!(link.upper[1][0], msg::USERAUTH_REQUEST);
     link.call(|t, out| t.send(vec![msg::USERAUTH_SUCCESS], out));
-    link.t.logged_in();
+    link.t.logged_in(&mut Outbox::new());
     link.rekey();
     link.rekey();
     link.until(|link| link.upper.iter().any(|message| message[0] == msg::CHANNEL_OPEN));

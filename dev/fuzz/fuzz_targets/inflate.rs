@@ -1,0 +1,4 @@
+//! libFuzzer on `fuzz::inflate`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::inflate(data));
