@@ -167,10 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn compression_is_warned_of_once() {
+    fn compression_is_wanted_from_every_host() {
         let plan = planned("-C -F none a:x b:y c:").unwrap();
+        assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
+        assert!(plan.options.sources.iter().all(|source| ssh(source).compression));
+    }
+
+    #[test]
+    fn what_has_no_effect_is_warned_of_once() {
+        let plan = planned("-o ForwardX11=yes -F none a:x b:y c:").unwrap();
         assert_eq!(plan.warnings.len(), 1, "{:?}", plan.warnings);
-        assert!(plan.warnings[0].contains("Compression"), "{:?}", plan.warnings);
+        assert!(plan.warnings[0].contains("ForwardX11"), "{:?}", plan.warnings);
     }
 
     #[test]

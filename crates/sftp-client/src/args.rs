@@ -22,7 +22,7 @@ const FLAGS: &[Flag] = &[
     Flag::plain('a', Own, "go on with interrupted transfers"),
     Flag::with('B', "buffer_size", Own, "bytes of a request; by itself what the server takes"),
     Flag::with('b', "batchfile", Own, "commands from this file; - is standard input"),
-    Flag::plain('C', Fixed("Compression", "yes"), ""),
+    Flag::plain('C', Fixed("Compression", "yes"), "compress what is sent and received"),
     Flag::with('c', "cipher", Keyword("Ciphers"), "ciphers, in order of preference"),
     Flag::with('D', "sftp_server_command", Own, "talk to this local server"),
     Flag::with('F', "ssh_config", Own, "read this file instead of the usual two; none reads none"),
@@ -155,7 +155,10 @@ impl Line {
     fn option(&mut self, letter: char, parser: &mut Parser) -> Result<(), Refused> {
         match flags::read(FLAGS, letter, parser)? {
             Given::Own(value) => return self.own(letter, value),
-            Given::Setting(setting) => self.set(setting),
+            Given::Setting(setting) => {
+                self.pass(letter, &setting.rest);
+                self.settings.push(setting);
+            }
             Given::Nothing => {}
         }
         Ok(())
@@ -180,7 +183,11 @@ impl Line {
                 self.files = Files::from_option(value.as_ref());
                 self.passed.extend(["-F".into(), value]);
             }
-            'o' => self.set(Setting::option(text(&value)?)?),
+            'o' => {
+                let option = text(&value)?;
+                self.settings.push(Setting::option(option)?);
+                self.pass('o', option);
+            }
             'P' => self.port(text(&value)?)?,
             'S' => self.program = Some(value),
             's' => self.subsystem = Some(text(&value)?.to_owned()),
@@ -191,9 +198,17 @@ impl Line {
         Ok(())
     }
 
+    /// As it was given: ssh takes quotes apart itself, and its `-A` undoes the `ForwardAgent no`
+    /// that it is called with.
+    fn pass(&mut self, letter: char, value: &str) {
+        self.passed.push(format!("-{letter}").into());
+        let takes = FLAGS.iter().any(|flag| flag.letter == letter && flag.value.is_some());
+        self.passed.extend(takes.then(|| value.into()));
+    }
+
+    /// A plain word that needs no quotes.
     fn set(&mut self, setting: Setting) {
-        let passed = format!("-o{} {}", setting.keyword, setting.args.join(" "));
-        self.passed.push(passed.into());
+        self.passed.push(format!("-o{} {}", setting.keyword, setting.rest).into());
         self.settings.push(setting);
     }
 
@@ -450,8 +465,14 @@ mod tests {
         assert_eq!(program, "prog");
         assert_eq!(
             arguments[4..],
-            ["-F", "cf", "-oPort 22", "-oUser me", "-s", "--", "host", "sftp"]
+            ["-F", "cf", "-oPort 22", "-o", "User=me", "-s", "--", "host", "sftp"]
         );
+        let words = ["-S", "prog", "-i", "\"/a b\"", "-o", "IdentityFile=\"/c d\"", "-AC", "host"];
+        let Invocation::Session(args) = parse(words.map(OsString::from)).unwrap() else { panic!() };
+        let Server::Remote(quoted) = args.server else { panic!() };
+        let (_, arguments) = quoted.program.unwrap();
+        let passed = ["-i", "\"/a b\"", "-o", "IdentityFile=\"/c d\"", "-A", "-C"];
+        assert_eq!(arguments[4..10], passed.map(OsString::from));
         let (_, arguments) = remote("-S prog -s /usr/lib/server host").program.unwrap();
         assert!(arguments.ends_with(&["--".into(), "host".into(), "/usr/lib/server".into()]));
     }

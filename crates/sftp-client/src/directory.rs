@@ -21,7 +21,7 @@ pub(crate) struct Directory {
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Read, write and search for the owner, while files are put in.
-const WHILE_FILLED: Mode = Mode::WUSR.union(Mode::XUSR);
+const WHILE_FILLED: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::XUSR);
 
 impl Directory {
     /// The directory at the top of a tree, which the user named: made if it is not there.
@@ -65,14 +65,16 @@ impl Directory {
         fd.map(File::from).map_err(|error| failed("open local", &full, error))
     }
 
-    /// All is in it: mode, and times if they are to be kept.
+    /// All is in it: mode, and times if they are to be kept. What cannot be set is told, as sftp(1)
+    /// does it.
     pub(crate) fn complete(&self, times: Option<(u32, u32)>) -> Result<()> {
         if let Some(times) = times {
             let set = futimens(&self.fd, &timestamps(times));
-            set.map_err(|error| failed("local set times on", &self.name, error))?;
+            set.or_else(|error| failed("local set times on", &self.name, error).tell())?;
         }
         let Some(mode) = self.mode else { return Ok(()) };
-        fchmod(&self.fd, mode).map_err(|error| failed("local chmod directory", &self.name, error))
+        let set = fchmod(&self.fd, mode);
+        set.or_else(|error| failed("local chmod directory", &self.name, error).tell())
     }
 }
 
@@ -135,6 +137,17 @@ mod tests {
         assert!(top.child(b"dir", None).is_err());
         assert!(top.file(b"link", 0o644, false).is_err());
         assert_eq!(std::fs::read(outside.join("file")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_directory_is_its_owners_to_read_while_it_is_filled() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = Directory::top(dir.path().as_os_str().as_bytes(), None).unwrap();
+        let mode = || dir.path().join("closed").metadata().unwrap().permissions().mode() & 0o777;
+        let child = top.child(b"closed", Some(0o40300)).unwrap();
+        assert_eq!(mode(), 0o700);
+        child.complete(None).unwrap();
+        assert_eq!(mode(), 0o300);
     }
 
     #[test]

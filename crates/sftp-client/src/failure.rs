@@ -43,12 +43,14 @@ impl Failure {
     }
 }
 
-/// A server's status in sftp(1)'s words; codes of later drafts and our own errors in theirs.
+/// A server's status in sftp(1)'s words, or in its own where those say more; our own errors in
+/// theirs.
 fn reason(error: &Error) -> String {
     match error {
         Error::Status { code, text } => match code {
             Status::NoSuchFile => "No such file or directory".to_owned(),
-            Status::Other(_) if !text.is_empty() => shown(text.as_bytes()),
+            // Both stand for many things, and the text says which.
+            Status::Failure | Status::Other(_) if !text.is_empty() => shown(text.as_bytes()),
             code => code.text().to_owned(),
         },
         Error::Local(_, why) => strerror(why),
@@ -61,5 +63,24 @@ pub(crate) fn strerror(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(code) => nix::errno::Errno::from_raw(code).desc().to_owned(),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r5_a_failure_is_told_in_the_servers_words_if_it_has_any() {
+        for (code, text, told) in [
+            (Status::Failure, "No space left on device", "No space left on device"),
+            (Status::Failure, "", "Failure"),
+            (Status::Failure, "Failure", "Failure"),
+            (Status::Failure, "\x1b[2J", "\\033[2J"),
+            (Status::PermissionDenied, "no", "Permission denied"),
+            (Status::NoSuchFile, "no", "No such file or directory"),
+        ] {
+            assert_eq!(reason(&Error::Status { code, text: text.to_owned() }), told);
+        }
     }
 }

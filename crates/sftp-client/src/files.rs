@@ -240,18 +240,20 @@ impl Files {
     }
 
     /// Empties the target of a copy, unless it may be the source by another name: only files of
-    /// different sizes are surely two. One of the same size is overwritten to its end.
-    pub(crate) fn empty_if_another(&self, source: &Handle, target: &Handle) -> Result<()> {
-        let size = |handle: &Handle| {
-            let reply = self.client.call(&Request::Fstat(handle.clone()));
-            let attrs = attrs(reply).map_err(|error| Failure::asked("remote fstat", &error))?;
-            Ok::<_, Failure>(attrs.size)
-        };
-        let (target_size, source_size) = (size(target)?, size(source)?);
+    /// different sizes are surely two. One of the same size, which is told, is overwritten to its
+    /// end.
+    pub(crate) fn empty_if_another(&self, source: &Handle, target: &Handle) -> Result<Option<u64>> {
+        let (target_size, source_size) = (self.size(target)?, self.size(source)?);
         if target_size == source_size || target_size == Some(0) {
-            return Ok(());
+            return Ok(target_size);
         }
-        self.fset(target, Attrs { size: Some(0), ..Attrs::default() })
+        self.fset(target, Attrs { size: Some(0), ..Attrs::default() }).map(|()| None)
+    }
+
+    /// The size of an open file.
+    pub(crate) fn size(&self, handle: &Handle) -> Result<Option<u64>> {
+        let reply = self.client.call(&Request::Fstat(handle.clone()));
+        attrs(reply).map(|attrs| attrs.size).map_err(|error| Failure::asked("remote fstat", &error))
     }
 
     /// Copies all of an open file into another, at the server.

@@ -244,7 +244,11 @@ pub(crate) fn cut(local: &File, end: u64) -> std::io::Result<()> {
 /// F9: a file that changed between two looks has come as a mixture. A server that does not tell
 /// leaves it at that.
 pub(crate) fn changed(before: Option<&Attrs>, after: Option<&Attrs>, from: &[u8]) -> Result<()> {
-    let key = |attrs: &Attrs| (attrs.size, attrs.times.map(|(_, mtime)| mtime));
+    let mtime = |attrs: &Attrs| {
+        let below = attrs.nanoseconds().map(|(_, mtime)| mtime);
+        attrs.times.map(|(_, mtime)| (mtime, below))
+    };
+    let key = |attrs: &Attrs| (attrs.size, mtime(attrs));
     match before.zip(after) {
         Some((before, after)) if key(before) != key(after) => {
             let from = shown(from);
@@ -261,17 +265,18 @@ pub(crate) fn opened<'a>(look: Option<&'a Attrs>, listed: &'a Attrs) -> &'a Attr
 }
 
 /// Mode, times, and all on disk, as far as asked for; and what the file system reports only when
-/// the file is closed.
+/// the file is closed. Attributes that cannot be kept are told, as sftp(1) does it: the content is
+/// there.
 pub(crate) fn finish(local: &File, attrs: &Attrs, to: &Place, manner: Manner) -> Result<()> {
     if manner.preserve {
         if let Some(mode) = attrs.mode {
             let mode = rustix::fs::Mode::from_raw_mode(mode & 0o777);
             let set = rustix::fs::fchmod(local, mode);
-            set.map_err(|error| failed("local chmod", to, &error.into()))?;
+            set.or_else(|error| failed("local chmod", to, &error.into()).tell())?;
         }
         if let Some(times) = attrs.times {
             let set = rustix::fs::futimens(local, &directory::timestamps(times));
-            set.map_err(|error| failed("local set times", to, &error.into()))?;
+            set.or_else(|error| failed("local set times", to, &error.into()).tell())?;
         }
     }
     if manner.sync {

@@ -49,7 +49,8 @@ fn serve(
             match Request::parse(&packet) {
                 Ok((id, request)) => answer(&request).encode(id, &mut said),
                 Err(_) => {
-                    let extensions = vec![(extension::USERS_GROUPS.to_vec(), b"1".to_vec())];
+                    let known = [extension::USERS_GROUPS, extension::COPY_DATA, extension::FSYNC];
+                    let extensions = known.map(|name| (name.to_vec(), b"1".to_vec())).to_vec();
                     Hello { version: VERSION, extensions }.encode_version(&mut said)
                 }
             }
@@ -304,6 +305,49 @@ fn a_directory_that_keeps_its_attributes_does_not_fail_the_put() {
     session.put(RECURSIVE, &words[0], Some(b"/dir")).unwrap();
 }
 
+/// As sftp(1): the content is there.
+#[test]
+fn attributes_that_cannot_be_kept_do_not_fail_a_transfer() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("x"), "content").unwrap();
+    let preserving = Manner { preserve: true, ..RECURSIVE };
+    // In company, and alone.
+    for source in [dir.path().to_owned(), dir.path().join("x")] {
+        let mut session = with_answers(Vec::new(), |request| match request {
+            Request::Fsetstat(..) => Some(Reply::status(Status::PermissionDenied)),
+            Request::Mkdir(..) | Request::Setstat(..) | Request::Write { .. } => {
+                Some(Reply::status(Status::Ok))
+            }
+            Request::Stat(_) => Some(Reply::status(Status::NoSuchFile)),
+            _ => None,
+        });
+        let words = words::split(source.as_os_str().as_encoded_bytes()).unwrap();
+        session.put(preserving, &words[0], Some(b"/x")).unwrap();
+    }
+    // A file whose mode nobody can change, and which is not written to either.
+    let mut empty = with_answers(Vec::new(), |request| match request {
+        Request::Read { .. } => Some(Reply::status(Status::Eof)),
+        _ => None,
+    });
+    let words = words::split(b"x").unwrap();
+    empty.get(preserving, &words[0], Some(b"/proc/self/comm")).unwrap();
+}
+
+#[test]
+fn a_sync_that_fails_fails_the_put() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("x");
+    std::fs::write(&source, "content").unwrap();
+    let mut session = with_answers(Vec::new(), |request| match request {
+        Request::Extended(Extended::Fsync(_)) => Some(Reply::status(Status::Failure)),
+        Request::Write { .. } => Some(Reply::status(Status::Ok)),
+        _ => None,
+    });
+    let words = words::split(source.as_os_str().as_encoded_bytes()).unwrap();
+    let synced = Manner { sync: true, ..RECURSIVE };
+    assert!(session.put(synced, &words[0], Some(b"/x")).is_err());
+}
+
 /// Descriptors of ours that are open below a directory.
 fn held(top: &Path) -> usize {
     let held = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
@@ -374,21 +418,20 @@ fn f6_a_pattern_that_could_not_be_looked_up_is_an_error() {
 
 #[test]
 fn f9_a_file_that_changes_while_it_is_read_is_an_error() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut looks = 0;
-    let mut session = session(move |request| match request {
-        Request::Realpath(_) => Reply::Names(vec![name(b"/", DIRECTORY)]),
-        Request::Lstat(_) => Reply::Attrs(attrs(FILE)),
-        Request::Fstat(_) => {
+    for (source, below) in [("x", false), ("dir", false), ("x", true), ("dir", true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut looks = 0;
+        let mut session = with_answers(vec![name(b"x", FILE)], move |request| {
+            let Request::Fstat(_) = request else { return None };
             looks += 1;
-            Reply::Attrs(Attrs { times: Some((1, looks)), ..attrs(FILE) })
-        }
-        Request::Open { .. } => Reply::Handle(Handle::new(b"f").unwrap()),
-        Request::Read { offset: 0, .. } => Reply::Data(b"evil".to_vec()),
-        Request::Read { .. } => Reply::status(Status::Eof),
-        _ => Reply::status(Status::Ok),
-    });
-    assert!(get(&mut session, "x", &dir.path().join("x")).is_err());
+            let (second, nanosecond) = if below { (1, looks) } else { (looks, 0) };
+            let mut attrs = Attrs { times: Some((1, second)), ..attrs(FILE) };
+            attrs.set_nanoseconds(0, nanosecond);
+            Some(Reply::Attrs(attrs))
+        });
+        let got = get(&mut session, source, &dir.path().join("to"));
+        assert!(got.is_err(), "{source}, within the second: {below}");
+    }
 }
 
 /// A server with one file that says `evil`, and that has everything in good order.
@@ -438,6 +481,25 @@ fn f9_a_file_that_changes_while_it_is_sent_is_an_error() {
         });
         let words = words::split(tree.as_os_str().as_encoded_bytes()).unwrap();
         assert!(session.put(RECURSIVE, &words[0], Some(b"/x")).is_err(), "{size} bytes");
+    }
+}
+
+/// The target was not emptied first: it could have been the source by another name.
+#[test]
+fn f9_a_copy_whose_source_shrinks_is_no_success() {
+    for (left, is_error) in [(2, true), (4, false), (6, false)] {
+        let mut looks = 0;
+        let mut session = with_answers(Vec::new(), move |request| match request {
+            Request::Fstat(_) => {
+                looks += 1;
+                let size = if looks > 2 { left } else { 4 };
+                Some(Reply::Attrs(Attrs { size: Some(size), ..attrs(FILE) }))
+            }
+            Request::Extended(Extended::CopyData { .. }) => Some(Reply::status(Status::Ok)),
+            _ => None,
+        });
+        let copy = crate::command::Command::Copy { from: b"/a".to_vec(), to: b"/b".to_vec() };
+        assert_eq!(session.run(copy).is_err(), is_error, "{left} bytes left");
     }
 }
 

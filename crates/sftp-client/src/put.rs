@@ -8,9 +8,10 @@ use crate::files::kind;
 use crate::get::DEEPEST;
 use crate::glob::{self, Kind};
 use crate::local::{self, Here};
+use crate::meter::Meter;
 use crate::paths::{absolute, base, join};
 use crate::session::Session;
-use crate::transfer::Span;
+use crate::transfer::{Moved, Span, Wrong};
 use crate::upload::Upload;
 use crate::words::Word;
 use sftp::codec::{Attrs, Handle, OpenFlags};
@@ -214,7 +215,7 @@ impl Session {
         let remote = self.files.open("dest", to, flags, attrs.clone())?;
         let mut meter = self.meter(from, start, stat.len());
         let span = Span { local, remote: &remote, from: start, size: stat.len() };
-        let moved = self.mover.send(&span, &mut meter);
+        let moved = self.send(source, span, &mut meter);
         self.close_meter(meter);
         let done = match moved.failed {
             None => unchanged(local, stat, from)
@@ -227,6 +228,18 @@ impl Session {
         };
         let closed = self.files.close(remote);
         done.and(closed)
+    }
+
+    /// The source up to its end. One that has less than it says, and is as it was, never had more
+    /// (/sys has sizes of a page): it is read to its end then, wherever that is.
+    fn send(&mut self, source: &Source, span: Span<'_>, meter: &mut Meter) -> Moved {
+        let moved = self.mover.send(&span, meter);
+        let is_shrunk = moved.failed.as_ref().is_some_and(Wrong::is_shrunk);
+        if !is_shrunk || unchanged(&source.file, &source.stat, &source.path).is_err() {
+            return moved;
+        }
+        let end = moved.end.max(span.from);
+        self.mover.send(&Span { from: end, size: end, ..span }, meter)
     }
 
     /// Past a gap there is nothing that `reput` could use.
@@ -251,7 +264,8 @@ impl Session {
 
     fn finish_put(&self, remote: &Handle, attrs: Attrs, manner: Manner) -> Result<()> {
         if manner.preserve {
-            self.files.fset(remote, attrs)?;
+            // As sftp(1): the content is there, and a server that keeps no attributes says so.
+            self.files.fset(remote, attrs).or_else(Failure::tell)?;
         }
         if manner.sync {
             self.files.sync(remote)?;

@@ -42,6 +42,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 fn session(args: &Args) -> Result<ExitCode> {
     let script = args.batch.as_deref().map(open).transpose()?;
     let (events_in, events) = std::sync::mpsc::channel();
+    // A second Ctrl-C ends us; the first one stops a transfer, which takes the connection.
+    login::keep_interrupts();
     let connection = connect::connect(args, events_in)?;
     let interrupts = Interrupts::watch()?;
     let client = connection.client().clone();

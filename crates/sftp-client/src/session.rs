@@ -16,7 +16,7 @@ use crate::meter::Meter;
 use crate::paths::absolute;
 use crate::transfer::Mover;
 use crate::words::Word;
-use sftp::codec::{Attrs, OpenFlags};
+use sftp::codec::{Attrs, Handle, OpenFlags};
 use std::io::Write;
 use std::time::Instant;
 
@@ -239,14 +239,21 @@ impl Session {
             Ok(target) => target,
             Err(failure) => return self.files.close(source).and(Err(failure)),
         };
-        let copied = self.files.empty_if_another(&source, &target).and_then(|()| {
-            self.files.copy_data(source.clone(), target.clone()).map_err(|error| {
-                let what = format!("Couldn't copy file \"{}\" to \"{}\"", shown(from), shown(to));
-                Failure::asked(what, &error)
-            })
-        });
+        let what = format!("Couldn't copy file \"{}\" to \"{}\"", shown(from), shown(to));
+        let copied = self.copy_open(&source, &target, &what);
         let closed = self.files.close(source).and(self.files.close(target));
         copied.and(closed)
+    }
+
+    /// A target that was not emptied has its old end where the source became shorter (F9).
+    fn copy_open(&self, source: &Handle, target: &Handle, what: &str) -> Result<()> {
+        let left = self.files.empty_if_another(source, target)?;
+        let copied = self.files.copy_data(source.clone(), target.clone());
+        copied.map_err(|error| Failure::asked(what, &error))?;
+        if left.is_some_and(|size| size > 0) && self.files.size(source)? < left {
+            return Err(Failure::Because(format!("{what}: it changed meanwhile")));
+        }
+        Ok(())
     }
 
     /// A target that leads to the source.

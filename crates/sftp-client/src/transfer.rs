@@ -70,6 +70,11 @@ pub(crate) enum Wrong {
 }
 
 impl Wrong {
+    /// The source here had less than it said.
+    pub(crate) fn is_shrunk(&self) -> bool {
+        matches!(self, Self::Failed(Error::Shrunk { .. }))
+    }
+
     /// As a command's failure; `what` says what was being done.
     pub(crate) fn failure(self, what: impl FnOnce() -> String) -> Failure {
         match self {

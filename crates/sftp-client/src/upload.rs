@@ -40,6 +40,8 @@ pub(crate) struct Upload {
     remote: Option<Handle>,
     /// The next byte to send.
     next: u64,
+    /// How far the file surely goes.
+    sure: u64,
     /// All of it was sent.
     over: bool,
     /// The first byte that is missing, and why.
@@ -61,6 +63,7 @@ impl Upload {
             attrs: source.attrs.clone(),
         });
         let upload = Self {
+            sure: source.stat.len(),
             source,
             to: to.to_vec(),
             manner,
@@ -82,6 +85,17 @@ impl Upload {
         }
     }
 
+    /// Says what is no reason to fail; the loss of the server is.
+    fn tell(&mut self, failure: Failure) {
+        if let Err(lost) = failure.tell() {
+            self.fail(u64::MAX, lost);
+        }
+    }
+
+    fn is_unchanged(&self) -> bool {
+        unchanged(&self.source.file, &self.source.stat, &self.source.path).is_ok()
+    }
+
     fn ask(&mut self, mover: &mut Mover, what: Asked, request: &Request) -> u64 {
         let token = mover.request(request);
         self.asked.insert(token, what);
@@ -90,8 +104,8 @@ impl Upload {
 
     /// The next piece of the source: all that it had, then what it has got since.
     fn send(&mut self, mover: &mut Mover, remote: &Handle) -> Option<u64> {
-        let (file, size) = (Arc::clone(&self.source.file), self.source.stat.len());
-        let data = match size.saturating_sub(self.next) {
+        let file = Arc::clone(&self.source.file);
+        let data = match self.sure.saturating_sub(self.next) {
             0 => self.beyond()?,
             len => Data::File { file, offset: self.next, len },
         };
@@ -159,10 +173,18 @@ impl Upload {
 
     fn refused(&mut self, asked: &Asked, error: Error) {
         let to = shown(&self.to);
+        if let (Asked::Data(at), Error::Shrunk { .. }) = (asked, &error)
+            && self.is_unchanged()
+        {
+            // It never had that size (/sys has sizes of a page): what there is of it.
+            (self.next, self.sure) = (*at, *at);
+            return;
+        }
         let (at, what) = match asked {
             Asked::Open => (0, format!("dest open \"{to}\"")),
             Asked::Data(at) => (*at, format!("write remote \"{to}\"")),
-            Asked::Attributes => (u64::MAX, "remote fsetstat".to_owned()),
+            // As sftp(1): the content is there.
+            Asked::Attributes => return self.tell(Failure::asked("remote fsetstat", &error)),
             Asked::Sync => (u64::MAX, "remote fsync".to_owned()),
             Asked::Close => (u64::MAX, "close remote".to_owned()),
             // What failed has been said; a server that does not allow this leaves what there is.

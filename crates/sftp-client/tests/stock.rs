@@ -356,6 +356,30 @@ fn r5_r6_a_full_disk_is_told_with_file_and_cause_and_fails_the_batch() {
     }
 }
 
+/// A server has words for it, or not: the file is named in any case.
+#[test]
+fn r5_a_full_disk_at_the_server_is_told_with_file_and_cause() {
+    let beside = Path::new(OURS).with_file_name("lhsftp-server");
+    let beside = beside.to_str().unwrap();
+    for (server, cause) in [(SERVER, "Failure"), (beside, "No space left on device")] {
+        if need::require(&[server]) {
+            let (out, err, _) = trace(OURS, server, &["-b", "-"], "put a2 /dev/full\npwd\n");
+            assert!(out.ends_with("exit Some(1)\n"), "{out}{err}");
+            assert_eq!(err, format!("write remote \"/dev/full\": {cause}\n"));
+        }
+    }
+}
+
+/// Files of the kernel's own making have the size of a page, whatever is in them.
+#[test]
+fn files_that_hold_less_than_they_say_are_sent_as_sftp_sends_them() {
+    const FILES: &str = "/sys/module/printk/parameters";
+    if stock() && need::require(&[FILES]) {
+        same(&["-b", "-"], &format!("put {FILES}/time x\n"));
+        same(&["-b", "-"], &format!("put -R {FILES} y\n"));
+    }
+}
+
 /// What NFS reports only at close(2), by strace: the file did not arrive.
 #[test]
 fn f5_an_error_that_the_local_close_reports_fails_the_get() {

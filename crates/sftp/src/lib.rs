@@ -7,10 +7,14 @@
 pub mod client;
 mod close;
 pub mod codec;
+mod lease;
 pub mod longname;
 mod part;
 pub mod server;
+mod umask;
 pub mod xattrs;
 
 pub use close::{close, flush};
+pub use lease::open_regular;
 pub use part::part_name;
+pub use umask::umask;

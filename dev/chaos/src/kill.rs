@@ -37,11 +37,12 @@ pub struct Load {
 }
 
 impl Load {
-    /// The issue's.
+    /// Long enough that what is under way when something dies is little beside it: 2 MiB five times
+    /// are 2 percent.
     pub const FULL: Self = Self { size: 512 << 20, deaths: 5, twice: 2.0 };
-    /// For a test: all lanes together have 2 MiB under way where the path is short, and up to twice
-    /// that while they start or the machine stutters. Three deaths that take it all are 18.8 percent
-    /// of 64 MiB.
+    /// For a test, where a death weighs eight times as much: all lanes together have 2 MiB under way
+    /// where the path is short, and up to twice that while they start or the machine stutters. Three
+    /// deaths that take it all are 18.8 percent of 64 MiB.
     pub const SHORT: Self = Self { size: 64 << 20, deaths: 3, twice: 20.0 };
 }
 

@@ -20,7 +20,8 @@ use std::time::Duration;
 const THINKING: Duration = Duration::from_secs(150);
 /// How long it may be at work on something without an end.
 const ENDLESS: Duration = Duration::from_secs(5);
-/// Most memory, in KiB: the 128 MiB.
+/// Most memory, in KiB: several times what a copy takes, and little to every machine. Who believes a
+/// server's lengths takes gigabytes.
 const MOST_MEMORY: u64 = 128 << 10;
 
 /// What sftp(1) does not mind: it reads to the end of the file, whatever size it was told.

@@ -251,3 +251,36 @@ fn dash_w_over_a_socket_ends_with_the_server() -> Result<()> {
     ensure!(wait(&mut running, SOON)?.success() && came == b"all of it");
     serving.join().ok().context("server")
 }
+
+/// lhsftp goes on after a Ctrl-C, which the terminal sends to all that leads to its host; lhssh and
+/// lhscp end with it, and so does what leads to theirs.
+#[test]
+fn only_lhsftp_keeps_interrupts_from_what_leads_to_its_host() -> Result<()> {
+    let Some(net) = Net::usual() else { return Ok(()) };
+    if !need::require(&["nc"]) {
+        return Ok(());
+    }
+    let mask = net.lab.path("mask");
+    let (port, mask) = (net.hosts.first().context("gate")?.1.port, mask.display());
+    let script = net.lab.path("relay");
+    let relay = format!("grep SigIgn /proc/$$/status >{mask}; exec nc 127.0.0.1 {port}\n");
+    fs::write(&script, relay)?;
+    net.configure(&format!("Host gate\nProxyCommand sh {}", script.display()))?;
+    let ignored = || -> Result<bool> {
+        let text = fs::read_to_string(net.lab.path("mask"))?;
+        let bits = u64::from_str_radix(text.trim().trim_start_matches("SigIgn:").trim(), 16)?;
+        fs::remove_file(net.lab.path("mask"))?;
+        Ok(bits & 1 << 1 > 0)
+    };
+    net.echoes(&["gate"])?;
+    let usual = ignored()?;
+    net.echoes(&["-J", "gate", "inner"])?;
+    ensure!(ignored()? == usual, "as our starter has it");
+    // The gate itself serves no files, which is known only after it was reached.
+    for (args, status) in [(&["gate"][..], 255), (&["-J", "gate", "inner"], 0)] {
+        let lhsftp = net.command(program("lhsftp")?, &[&["-b", "-"], args].concat());
+        let out = run(lhsftp, Input::Bytes(b"pwd\n".to_vec()), Output::Keep, SOON)?;
+        ensure!(out.status == status && ignored()?, "{args:?}: {out:?}");
+    }
+    Ok(())
+}

@@ -29,7 +29,7 @@ pub(super) fn path(bytes: &[u8]) -> &Path {
 /// Opens a file for reading; what is no file any more does not block.
 pub(super) fn open(at: &[u8]) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    Ok(rustix::fs::open(path(at), flags, Mode::empty())?.into())
+    Ok(sftp::open_regular(CWD, path(at), flags, Mode::empty())?.into())
 }
 
 pub(super) fn stat(at: &[u8], follow: bool) -> io::Result<Meta> {
@@ -166,7 +166,7 @@ impl Below {
     fn open(&mut self, at: &[u8], flags: OFlags, mode: Mode) -> io::Result<File> {
         let (parent, name) = self.parent(at)?;
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
-        Ok(rustix::fs::openat(parent, name, flags, mode)?.into())
+        Ok(sftp::open_regular(parent, name, flags, mode)?.into())
     }
 
     /// A new file, private for now; fails if there is one (R1).
@@ -260,13 +260,6 @@ impl Below {
     }
 }
 
-/// This process's umask, read without changing it.
-pub(super) fn umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,6 +318,20 @@ mod tests {
         let unsynced: Vec<_> = below.sync().into_iter().map(|(directory, _)| directory).collect();
         assert_eq!(unsynced, [b"task".to_vec(), b"net".to_vec()]);
         assert!(below.sync().is_empty());
+    }
+
+    #[test]
+    fn a_file_under_a_lease_is_waited_for() {
+        let (directory, mut below) = below();
+        let path = directory.path().join("x");
+        fs::write(&path, "content").unwrap();
+        for by_name in [true, false] {
+            let Some(_lease) = need::lease(&path) else { return };
+            match by_name {
+                true => drop(open(path.as_os_str().as_bytes()).unwrap()),
+                false => drop(below.read(b"x").unwrap()),
+            }
+        }
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Meta {
             kind: kind(mode),
             size: attrs.size.unwrap_or_default(),
             mode: mode & PERMISSIONS,
-            owner: attrs.owner,
+            owner: attrs.owner.filter(|owner| somebody(*owner)),
             accessed: Time { seconds: access.into(), nanos: access_ns },
             modified: Time { seconds: modification.into(), nanos: modification_ns },
             inode: 0,
@@ -119,6 +119,11 @@ impl Meta {
             && self.modified.seconds == source.modified.seconds
             && (nanos(source.modified) || self.modified.nanos == source.modified.nanos)
     }
+}
+
+/// A number of all ones is nobody's (chown(2)): such an owner is as good as not told.
+fn somebody((user, group): (u32, u32)) -> bool {
+    user != u32::MAX && group != u32::MAX
 }
 
 /// Whether a file of this mode lends its owner's or group's rights to whoever runs it.
@@ -202,6 +207,15 @@ mod tests {
         let modified = Time { seconds: 1_700_000_000, nanos: 123_456_789 };
         let attrs = Attrs { size: Some(7), mode: Some(0o104_755), ..Attrs::default() };
         Meta { modified, owner: Some((5, 6)), ..Meta::remote(&attrs) }
+    }
+
+    #[test]
+    fn f3_an_owner_that_nobody_is_keeps_no_set_id_bits() {
+        for owner in [(u32::MAX, 5), (5, u32::MAX)] {
+            let attrs = Attrs { mode: Some(0o104_755), owner: Some(owner), ..Attrs::default() };
+            let setting = Setting::of(&Meta::remote(&attrs), true, true, 0);
+            assert_eq!((setting.owner, setting.mode), (None, Some(0o755)), "{owner:?}");
+        }
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn leg(
         journal: leg.journal.take(),
         id,
         limiter: options.bwlimit.map(Limiter::new),
-        umask: local::umask(),
+        umask: sftp::umask(),
         owners: AtomicBool::new(rustix::process::geteuid().is_root()),
         lanes: AtomicUsize::new(0),
         pace: AtomicU64::new(0),

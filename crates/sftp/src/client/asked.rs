@@ -73,8 +73,8 @@ pub(super) struct Get {
     pub(super) got: Got,
     /// Bytes that the READ under way asks for.
     pub(super) asked: u32,
-    /// Answers so far that were shorter than what was asked for.
-    pub(super) short: u32,
+    /// Answers so far that were far shorter than what was asked for.
+    pub(super) crumbs: u32,
     pub(super) failed: Option<Error>,
 }
 

@@ -81,7 +81,7 @@ impl Client {
             hasher: check.hasher(),
             got: Got::default(),
             asked: 0,
-            short: 0,
+            crumbs: 0,
             failed: None,
         })));
     }

@@ -21,8 +21,13 @@ use std::sync::Arc;
 /// Length and type of a packet.
 const FRONT: usize = 5;
 
-/// Most answers to one get that are shorter than what was asked for.
-const SHORT: u32 = 64;
+/// Most crumbs in answer to one get.
+const CRUMBS: u32 = 64;
+
+/// A short answer of less is a crumb. Files that the kernel makes while they are read come a page at
+/// a time, less the record that did not fit: /proc/cpuinfo of a large machine is hundreds of such
+/// answers, and none to be refused.
+const CRUMB: u32 = 1024;
 
 /// Takes what the server sent; owned by the receiving thread. Whoever drives it calls
 /// [`Incoming::end`] or [`Ender::end`](super::Ender::end) when nothing more comes.
@@ -300,9 +305,9 @@ fn checked(mut get: Box<Get>, len: u32) -> Result<Box<Get>, Error> {
     if len == 0 || len > get.asked {
         return Err(Error::Server(format!("{len} bytes in answer to a READ of {}", get.asked)));
     }
-    get.short += u32::from(len < get.asked);
-    if get.short > SHORT {
-        return Err(Error::Server(format!("more than {SHORT} short answers to one READ")));
+    get.crumbs += u32::from(len < get.asked && len < CRUMB);
+    if get.crumbs > CRUMBS {
+        return Err(Error::Server(format!("more than {CRUMBS} crumbs in answer to one READ")));
     }
     Ok(get)
 }

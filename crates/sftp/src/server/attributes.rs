@@ -79,6 +79,12 @@ pub(super) fn times(attrs: &Attrs) -> Option<Timestamps> {
     })
 }
 
+/// Owner and group to set. A number of all ones is nobody's, and leaves what is there (chown(2)).
+pub(super) fn owner((user, group): (u32, u32)) -> (Option<Uid>, Option<Gid>) {
+    let some = |id: u32| (id != u32::MAX).then_some(id);
+    (some(user).map(Uid::from_raw), some(group).map(Gid::from_raw))
+}
+
 /// Permissions to set.
 pub(super) fn permissions(mode: u32) -> Mode {
     Mode::from_raw_mode(mode & PERMISSIONS)
@@ -90,7 +96,7 @@ impl Target<'_> {
             Self::Open(fd) => rustix::fs::ftruncate(fd, size),
             Self::Path(from, path, true) => {
                 let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-                let fd = rustix::fs::openat(from, *path, flags, Mode::empty())?;
+                let fd = crate::open_regular(from, *path, flags, Mode::empty())?;
                 rustix::fs::ftruncate(fd, size)
             }
             Self::Path(_, _, false) => Err(Errno::INVAL),
@@ -98,7 +104,7 @@ impl Target<'_> {
     }
 
     fn chown(&self, user: u32, group: u32) -> Result<(), Errno> {
-        let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+        let (user, group) = owner((user, group));
         match self {
             Self::Open(fd) => rustix::fs::fchown(fd, user, group),
             Self::Path(from, path, follow) => {

@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// Smallest block: a hash every 64 KiB is 0.05 % of the data.
-const SMALLEST: u32 = 64 * 1024;
+const SMALLEST: u64 = 64 * 1024;
 /// Most bytes that one request hashes, so that the answer comes within a second.
 const MOST_HASHED: u64 = 1 << 30;
 /// Bytes read at once: they stay in the cache until they are hashed.
@@ -40,27 +40,27 @@ impl Shared {
         block: u32,
     ) -> Result<Reply, Fault> {
         let open = self.readable(handle)?;
-        if block < SMALLEST {
-            return Err(Fault::new(Status::BadMessage, "Blocks are at least 64 KiB"));
-        }
         let block = u64::from(block);
-        // Whole blocks, and at least one: then what was hashed ends at a block or at the end.
-        let most = (MOST_HASHED / block).clamp(1, BlockHashes::MOST as u64) * block;
+        if !(SMALLEST..=MOST_HASHED).contains(&block) {
+            return Err(Fault::new(Status::BadMessage, "Blocks are of 64 KiB to 1 GiB"));
+        }
+        // Whole blocks: then what was hashed ends at a block or at the end.
+        let most = (MOST_HASHED / block).min(BlockHashes::MOST as u64) * block;
         let wanted = if len == 0 { most } else { len.min(most) };
         let mut buffer = vec![0; STEP];
         let mut reply = BlockHashes::default();
         while reply.hashed < wanted {
-            let (hash, bytes) = self.hash(
-                &open,
-                offset.saturating_add(reply.hashed),
-                block.min(wanted - reply.hashed),
-                &mut buffer,
-            )?;
-            if bytes == 0 {
+            let len = block.min(wanted - reply.hashed);
+            let at = offset.saturating_add(reply.hashed);
+            let (hash, bytes) = self.hash(&open, at, len, &mut buffer)?;
+            if bytes > 0 {
+                reply.hashes.push(hash);
+                reply.hashed += bytes;
+            }
+            // A file that grows meanwhile does not go on in the middle of a block.
+            if bytes < len {
                 break;
             }
-            reply.hashes.push(hash);
-            reply.hashed += bytes;
         }
         Ok(Reply::Extended(reply.encode()))
     }

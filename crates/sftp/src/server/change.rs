@@ -36,7 +36,7 @@ impl Shared {
         }
         let flags_here = flags_here(flags)?;
         let mode = attributes::permissions(mode);
-        let fd = rustix::fs::openat(&self.start, path, flags_here, mode)?;
+        let fd = crate::open_regular(&self.start, path, flags_here, mode)?;
         let open = Open::new(path.to_vec(), fd, What::File(flags));
         self.handles.add(open).map(Reply::Handle)
     }

@@ -100,7 +100,8 @@ impl Options {
                 Short('e') => options.log_to_stderr = true,
                 Short('R') => options.permit.read_only = true,
                 Short('h') => return Ok(Action::Help),
-                // sshd passes an empty name for `-c`; nothing else is known.
+                // As a login shell it is called with `-c command`, and serves whatever that is.
+                Short('c') => break,
                 Short(_) | Long(_) | Value(_) => return Err(arg.unexpected().to_string()),
             }
         }
@@ -191,6 +192,15 @@ mod tests {
         assert!(!Permit { read_only: false, ..all.permit }.operation(denied));
         assert_eq!(parse("-h"), Ok(Action::Help));
         assert_eq!(parse("-Q requests"), Ok(Action::ListRequests));
+    }
+
+    /// `lhsftp-server -c command`, as login(1) and sshd call it where it is somebody's shell.
+    #[test]
+    fn a_login_shell_serves_whatever_its_command_is() {
+        assert_eq!(options("-c /usr/lib/openssh/sftp-server -x"), Options::default());
+        let before = options("-R -c -d /elsewhere");
+        assert!(before.permit.read_only && before.start.is_none());
+        assert_eq!(options("-Rcx"), options("-R"));
     }
 
     #[test]

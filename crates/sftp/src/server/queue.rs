@@ -2,7 +2,7 @@
 //!
 //! A request that changes something waits for all that came before it, and everything after waits
 //! for it; between two of those, requests that only look run in any order. Who looks for work says
-//! what it may run: the output side all that is short, the hands all but READ.
+//! what it may run: the output side all that is short, the hands all but READ and FSTAT.
 
 use super::Setup;
 use super::attributes::Wanted;
@@ -12,7 +12,6 @@ use super::log::Level;
 use super::names::Names;
 use super::paths::Start;
 use super::permit;
-use super::run;
 use crate::codec::{Extended, Handle, MAX_PACKET, OpenFlags, PutFlags, Request};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
@@ -61,6 +60,12 @@ pub(super) struct Job {
 impl Job {
     fn is_read(&self) -> bool {
         matches!(self.request, Request::Read { .. })
+    }
+
+    /// Whether only the output side may run it, which keeps the order. A client looks at a file
+    /// before and after it reads it: a look that a READ sent later overtakes misses a change (F9).
+    fn keeps_order(&self) -> bool {
+        self.is_read() || matches!(self.request, Request::Fstat(_))
     }
 
     /// How much of a batch's patience it takes: replies wait for what is run before they are sent.
@@ -162,7 +167,7 @@ impl State {
     fn may(&self, who: Who, job: &Job) -> bool {
         match who {
             Who::Output => !job.heavy || self.hands == 0,
-            Who::Hand => !job.is_read(),
+            Who::Hand => !job.keeps_order(),
         }
     }
 
@@ -176,7 +181,7 @@ impl State {
 
     /// Whether hands would do better than the output side alone.
     fn wants_hands(&self) -> bool {
-        let useful = |job: &&Job| job.heavy || (self.queue.len() >= BACKLOG && !job.is_read());
+        let useful = |job: &&Job| job.heavy || self.queue.len() >= BACKLOG;
         self.find(Who::Hand).and_then(|place| self.queue.get(place)).filter(useful).is_some()
     }
 
@@ -226,7 +231,7 @@ impl Shared {
             start: Start::of(&setup)?,
             handles: Handles::new(),
             names: Names::default(),
-            umask: setup.options.umask.unwrap_or_else(run::umask),
+            umask: setup.options.umask.unwrap_or_else(crate::umask),
             state: Mutex::default(),
             output: Condvar::new(),
             hands: Condvar::new(),
@@ -459,5 +464,23 @@ impl Shared {
             state = self.hands.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle_hands -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(request: Request) -> Job {
+        Job { id: 0, request, size: 0, exclusive: false, heavy: false, names: [None, None] }
+    }
+
+    #[test]
+    fn f9_a_look_at_a_file_is_not_overtaken_by_reads_sent_after_it() {
+        let handle = Handle::new(*b"h").unwrap();
+        let mut state = State::default();
+        state.queue.push_back(job(Request::Fstat(handle.clone())));
+        state.queue.push_back(job(Request::Read { handle, offset: 0, len: 1 }));
+        assert_eq!((state.find(Who::Hand), state.find(Who::Output)), (None, Some(0)));
     }
 }

@@ -134,14 +134,6 @@ fn done(result: Result<(), Fault>) -> Result<Reply, Fault> {
     result.map(|()| Reply::status(Status::Ok))
 }
 
-/// The umask of the process, which the system tells only to those who read it (proc(5)).
-pub(super) fn umask() -> u32 {
-    const USUAL: u32 = 0o022;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(USUAL)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Account, Action, Log, Options, Setup};

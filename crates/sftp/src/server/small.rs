@@ -14,7 +14,7 @@ use super::xattrs;
 use crate::codec::{
     Attrs, FileContent, FileStatus, GetFile, MAX_PACKET, PutFile, PutFlags, Reply, Status,
 };
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +38,11 @@ enum Content {
     TooLarge,
     /// Perhaps in a reply with more room.
     NoRoom,
+}
+
+/// Whether both owner and group are to be somebody's.
+fn names_owner(attrs: &Attrs) -> bool {
+    matches!(attrs.owner.map(attributes::owner), Some((Some(_), Some(_))))
 }
 
 /// A directory that files are put into.
@@ -124,8 +129,8 @@ impl Shared {
     /// Content, then attributes, all by descriptor, then the disk.
     fn write_part(&self, fd: &OwnedFd, flags: PutFlags, file: &PutFile) -> Result<(), Errno> {
         write_all(fd, &file.content)?;
-        if let Some((user, group)) = file.attrs.owner {
-            rustix::fs::fchown(fd, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
+        if let Some((user, group)) = file.attrs.owner.map(attributes::owner) {
+            rustix::fs::fchown(fd, user, group)?;
         }
         rustix::fs::fchmod(fd, permissions(self.mode_of(flags, &file.attrs)))?;
         if let Some(times) = attributes::times(&file.attrs) {
@@ -137,7 +142,7 @@ impl Shared {
     /// Set-id bits lend the owner's rights: they are for those who asked and name him (F3).
     fn mode_of(&self, flags: PutFlags, attrs: &Attrs) -> u32 {
         match (attrs.mode, flags.has(PutFlags::EXACT)) {
-            (Some(mode), true) if attrs.owner.is_some() => mode,
+            (Some(mode), true) if names_owner(attrs) => mode,
             (Some(mode), true) => mode & PLAIN,
             (mode, _) => mode.unwrap_or(0o666) & PLAIN & !self.umask,
         }
@@ -179,7 +184,7 @@ impl Shared {
     /// The file, and whether a symbolic link led to it.
     fn open_to_get(&self, path: &[u8]) -> Result<(OwnedFd, bool), Errno> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let open = |flags| rustix::fs::openat(&self.start, path, flags, Mode::empty());
+        let open = |flags| crate::open_regular(&self.start, path, flags, Mode::empty());
         match open(flags | OFlags::NOFOLLOW) {
             Err(Errno::LOOP) => Ok((open(flags)?, true)),
             opened => Ok((opened?, false)),

@@ -79,6 +79,25 @@ fn attributes_are_told_and_set_to_the_nanosecond() {
     assert_eq!(code(&refused), Status::BadMessage);
 }
 
+/// chown(2) takes a number of all ones for "leave it".
+#[test]
+fn an_owner_that_nobody_is_leaves_the_owner() {
+    let mut peer = Peer::new("");
+    fs::write(peer.path("file"), "").unwrap();
+    let before = fs::metadata(peer.path("file")).unwrap();
+    let attrs = Attrs { owner: Some((u32::MAX, u32::MAX)), ..Attrs::default() };
+    ok(&peer.call(Request::Setstat(b"file".to_vec(), attrs.clone())));
+    let handle = peer.create("file");
+    ok(&peer.call(Request::Fsetstat(handle, attrs.clone())));
+    let file = PutFile { path: b"put".to_vec(), attrs, content: Vec::new() };
+    let put = Extended::PutFiles { flags: PutFlags::EXACT, files: vec![file] };
+    assert_eq!(FileStatus::parse_list(&peer.content(put)).unwrap()[0].code, Status::Ok);
+    for name in ["file", "put"] {
+        let after = fs::metadata(peer.path(name)).unwrap();
+        assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+    }
+}
+
 #[test]
 fn links_are_made_read_and_not_followed_where_asked() {
     let mut peer = Peer::new("");

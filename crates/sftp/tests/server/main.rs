@@ -3,6 +3,7 @@
 
 mod files;
 mod hostile;
+mod leases;
 mod order;
 mod ours;
 mod peer;

@@ -103,8 +103,10 @@ fn f3_set_id_bits_are_for_those_who_name_the_owner() {
     };
     put(&mut peer, PutFlags::default(), vec![special("plain", Some(owner))]);
     put(&mut peer, PutFlags::EXACT, vec![special("exact", None), special("owned", Some(owner))]);
-    let modes = ["plain", "exact", "owned"].map(|name| mode(&peer.path(name)));
-    assert_eq!(modes, [0o755, 0o777, 0o6777]);
+    // Nobody: the owner stays as it is (chown(2)).
+    put(&mut peer, PutFlags::EXACT, vec![special("nobody", Some((u32::MAX, owner.1)))]);
+    let modes = ["plain", "exact", "owned", "nobody"].map(|name| mode(&peer.path(name)));
+    assert_eq!(modes, [0o755, 0o777, 0o6777, 0o777]);
 }
 
 #[test]
@@ -185,8 +187,10 @@ fn blocks_are_hashed_to_the_end() {
     assert!(hashes(100, 200_000, 65_536) == expected(100, 200_100, 65_536));
     assert!(hashes(999_000, 5000, 65_536) == expected(999_000, 1_000_000, 65_536));
     assert_eq!(hashes(1_000_000, 1, 65_536), BlockHashes::default());
-    let small = Extended::BlockHashes { handle: handle.clone(), offset: 0, len: 0, block: 65_535 };
-    assert_eq!(code(&peer.extended(small)), Status::BadMessage);
+    for block in [65_535, (1 << 30) + 1] {
+        let wrong = Extended::BlockHashes { handle: handle.clone(), offset: 0, len: 0, block };
+        assert_eq!(code(&peer.extended(wrong)), Status::BadMessage);
+    }
 }
 
 #[test]

@@ -111,6 +111,21 @@ fn f6_crumbs_end_the_channel() {
     must_have_ended(&wire, said, &[7]);
 }
 
+/// `/proc/cpuinfo` of a large machine comes a page at a time, whatever is asked for.
+#[test]
+fn pages_of_a_file_are_no_crumbs() {
+    let mut wire = Wire::new();
+    let mut id = wire.get(255 * 1024, Target::Bytes);
+    for _ in 0..80 {
+        wire.reply(id, &Reply::Data(vec![1; 3000])).unwrap();
+        id = wire.one().0;
+    }
+    wire.status(id, Status::Eof).unwrap();
+    let answers = answers(wire.events());
+    let [(7, Ok(Answer::Got(got)))] = &answers[..] else { panic!("{answers:?}") };
+    assert!(got.eof && got.bytes == vec![1; 80 * 3000]);
+}
+
 #[test]
 fn f6_a_length_that_no_packet_has_ends_the_channel_at_once() {
     for len in [0, MAX_PACKET as u32 + 1, u32::MAX] {
