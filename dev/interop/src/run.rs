@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -48,18 +49,26 @@ pub fn run(mut command: Command, input: Input, output: Output, limit: Duration) 
     let stdout = child.stdout.take().context("stdout")?;
     let mut stderr = child.stderr.take().context("stderr")?;
     let feeding = feed(stdin, input);
-    let taking = thread::spawn(move || take(stdout, output));
-    let complaints = thread::spawn(move || {
+    let taking = beside(move || take(stdout, output));
+    let complaints = beside(move || {
         let mut text = Vec::new();
         stderr.read_to_end(&mut text).map(|_| String::from_utf8_lossy(&text).into_owned())
     });
     let ended = wait(&mut child, limit);
     drop(feeding); // a held stdin is let go; a feeder ends with its pipe
-    let stderr = complaints.join().map_err(|_| anyhow::anyhow!("stderr's reader"))??;
+    let left = || format!("{command:?} left somebody behind who holds its output");
+    let stderr = complaints.recv_timeout(limit).with_context(left)??;
     let status = ended.with_context(|| format!("{command:?}: {stderr}"))?;
-    let stdout = taking.join().map_err(|_| anyhow::anyhow!("stdout's reader"))?;
+    let stdout = taking.recv_timeout(limit).with_context(left)?;
     let stdout = stdout.with_context(|| format!("what arrived (status {status}): {stderr}"))?;
     Ok(Outcome { status: code(status), stdout, stderr })
+}
+
+/// What `work` comes to, of a thread that may be left to itself.
+fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
+    let (send, result) = mpsc::channel();
+    thread::spawn(move || send.send(work()));
+    result
 }
 
 /// What keeps the client's stdin open.

@@ -7,7 +7,10 @@
 //! Hundreds of processes share the machine, and now and then one of them waits longer than a test
 //! allows. Two tests at most that failed run once more, with nothing beside them, and a second
 //! failure is final. The last line names every test that needed it. In the engine and in chaos a
-//! failure that comes and goes is what the tests look for: theirs are never run again.
+//! failure that comes and goes is what the tests look for: theirs are never run again. Nor is a test
+//! that waits for ever: it is killed after a time, and named ([`deadline`]).
+
+mod deadline;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -15,7 +18,7 @@ use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -44,6 +47,8 @@ struct Program {
 struct Failed<'a> {
     program: &'a Program,
     test: String,
+    /// It did not end.
+    hung: bool,
 }
 
 /// Runs all; false when one failed twice.
@@ -112,26 +117,21 @@ fn together<'a>(programs: &[&'a Program], most: usize) -> Result<Vec<Failed<'a>>
 /// Runs all tests of a program and prints what it says.
 fn failures(program: &Program) -> Result<Vec<Failed<'_>>> {
     let began = Instant::now();
-    let output = test(program, &[])?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let ended = deadline::run(program, &[], deadline::LIMIT)?;
     let (name, seconds) = (&program.name, began.elapsed().as_secs_f64());
     let place = program.directory.file_name().unwrap_or_default().to_string_lossy();
-    println!(
-        "== {place} {name}: {seconds:.1} s\n{said}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let mut tests = names_of_failed(&said);
-    if !output.status.success() && tests.is_empty() {
+    println!("== {place} {name}: {seconds:.1} s\n{}{}", ended.stdout, ended.stderr);
+    let mut tests = names_of_failed(&ended.stdout);
+    if !ended.passed && tests.is_empty() && ended.hung.is_empty() {
         // It died, and cannot say which one killed it.
         tests = vec![String::new()];
     }
-    Ok(tests.into_iter().map(|test| Failed { program, test }).collect())
-}
-
-fn test(program: &Program, arguments: &[&str]) -> Result<Output> {
-    let mut command = Command::new(&program.exe);
-    command.args(arguments).current_dir(&program.directory).stdin(Stdio::null());
-    command.output().with_context(|| program.exe.display().to_string())
+    let failed = |hung| move |test| Failed { program, test, hung };
+    Ok(tests
+        .into_iter()
+        .map(failed(false))
+        .chain(ended.hung.into_iter().map(failed(true)))
+        .collect())
 }
 
 /// The list at the end of what a test program prints.
@@ -166,21 +166,21 @@ fn summary(failed: &[Failed<'_>], again: bool) -> String {
 }
 
 impl Failed<'_> {
-    /// Not where it died without saying which test it was.
+    /// Not where it did not end, nor where it died without saying which test it was.
     fn may_run_again(&self) -> bool {
         let package = self.program.directory.file_name();
-        !self.test.is_empty() && !FINAL.iter().any(|name| package == Some(OsStr::new(name)))
+        !self.hung
+            && !self.test.is_empty()
+            && !FINAL.iter().any(|name| package == Some(OsStr::new(name)))
     }
 
     fn passes_alone(&self) -> Result<bool> {
-        let output = test(self.program, &["--exact", &self.test])?;
-        let passed = output.status.success();
-        println!("{} alone: {self}", if passed { "passed" } else { "FAILED" });
-        if !passed {
-            println!("{}", String::from_utf8_lossy(&output.stdout));
-            println!("{}", String::from_utf8_lossy(&output.stderr));
+        let ended = deadline::run(self.program, &["--exact", &self.test], deadline::LIMIT)?;
+        println!("{} alone: {self}", if ended.passed { "passed" } else { "FAILED" });
+        if !ended.passed {
+            println!("{}\n{}", ended.stdout, ended.stderr);
         }
-        Ok(passed)
+        Ok(ended.passed)
     }
 }
 
@@ -188,7 +188,8 @@ impl fmt::Display for Failed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let package = self.program.directory.file_name().unwrap_or_default().display();
         let test = if self.test.is_empty() { "(died)" } else { &self.test };
-        write!(f, "{package} {} {test}", self.program.name)
+        let hung = if self.hung { " (did not end)" } else { "" };
+        write!(f, "{package} {} {test}{hung}", self.program.name)
     }
 }
 
@@ -230,10 +231,11 @@ mod self_tests {
             directory: Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name(package),
         };
         let (other, chaos) = (program("bench", "true"), program("chaos", "true"));
-        let of = |program, test: &str| Failed { program, test: test.to_owned() };
+        let of = |program, test: &str| Failed { program, test: test.to_owned(), hung: false };
         assert!(passes_again(&[]).unwrap() && passes_again(&[of(&other, "a")]).unwrap());
         assert!(!passes_again(&[of(&other, "a"), of(&chaos, "b")]).unwrap());
         assert!(!passes_again(&[of(&other, "")]).unwrap());
+        assert!(!passes_again(&[Failed { hung: true, ..of(&other, "a") }]).unwrap());
         assert!(!passes_again(&["a", "b", "c"].map(|test| of(&other, test))).unwrap());
         assert!(!passes_again(&[of(&program("bench", "false"), "a")]).unwrap());
     }
@@ -241,9 +243,13 @@ mod self_tests {
     #[test]
     fn the_last_line_names_every_test_that_did_not_pass_at_once() {
         let copy = Program { name: "t".into(), exe: "true".into(), directory: "/x/copy".into() };
-        let failed = ["a::b", "c"].map(|test| Failed { program: &copy, test: test.to_owned() });
+        let failed = [("a::b", false), ("c", true)];
+        let failed = failed.map(|(t, hung)| Failed { program: &copy, test: t.to_owned(), hung });
         let line = summary(&failed, true);
-        assert!(line.contains("2 NEEDED A SECOND RUN: copy t a::b, copy t c"), "{line}");
+        assert!(
+            line.contains("2 NEEDED A SECOND RUN: copy t a::b, copy t c (did not end)"),
+            "{line}"
+        );
         assert!(summary(&failed, false).contains("none run again"));
         assert!(summary(&[], false).contains("no test needed"));
     }

@@ -1,0 +1,100 @@
+//! One test program, with a deadline: a test that waits for ever is named, and the others still run.
+
+use super::Program;
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a program may take. The longest takes two minutes on two cores.
+pub(super) const LIMIT: Duration = Duration::from_secs(480);
+
+/// How a program ended.
+pub(super) struct Ended {
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    pub(super) passed: bool,
+    /// Tests that were still running when it was killed.
+    pub(super) hung: Vec<String>,
+}
+
+/// Runs `program`, and kills it after `limit`. Its output goes to files, which nobody whom it leaves
+/// behind can keep from ending.
+pub(super) fn run(program: &Program, arguments: &[&str], limit: Duration) -> Result<Ended> {
+    let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let mut command = Command::new(&program.exe);
+    command.args(arguments).current_dir(&program.directory).stdin(Stdio::null());
+    command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+    let child = command.spawn().with_context(|| program.exe.display().to_string())?;
+    let passed = wait(child, limit)?;
+    let (stdout, stderr) = (text(&mut stdout)?, text(&mut stderr)?);
+    let hung = if passed.is_none() { unfinished(program, arguments, &stdout) } else { Vec::new() };
+    Ok(Ended { stdout, stderr, passed: passed == Some(true), hung })
+}
+
+/// Whether it passed; nothing when it had to be killed, after showing what runs here.
+fn wait(mut child: Child, limit: Duration) -> Result<Option<bool>> {
+    let began = Instant::now();
+    while began.elapsed() < limit {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status.success()));
+        }
+        sleep(Duration::from_millis(20));
+    }
+    // All but the kernel's own.
+    let which = ["-N", "--ppid", "2", "-p", "2", "--forest", "--cols", "160"];
+    let _ =
+        Command::new("ps").args(which).args(["-o", "pid,ppid,stat,wchan:20,etimes,args"]).status();
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
+/// Tests of `program` that its output does not tell the end of.
+fn unfinished(program: &Program, arguments: &[&str], said: &str) -> Vec<String> {
+    let mut list = Command::new(&program.exe);
+    list.args(["--list", "--format", "terse"]).args(arguments).current_dir(&program.directory);
+    let list = list.stdin(Stdio::null()).output().map(|listed| listed.stdout).unwrap_or_default();
+    let list = String::from_utf8_lossy(&list).into_owned();
+    let all = list.lines().filter_map(|line| line.strip_suffix(": test"));
+    let ended =
+        |name: &str| said.lines().any(|line| line.starts_with(&format!("test {name} ... ")));
+    all.filter(|name| !ended(name)).map(str::to_owned).collect()
+}
+
+fn text(file: &mut File) -> Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod self_tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Speaks as test programs do; of its two tests one waits for ever.
+    const WAITS: &str = "#!/bin/sh
+case $1 in
+--list) printf 'a: test\nb: test\n' ;;
+*) echo 'test a ... ok'; exec sleep 1000 ;;
+esac
+";
+
+    #[test]
+    fn a_test_that_waits_for_ever_is_killed_and_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let exe = dir.path().join("waits");
+        std::fs::write(&exe, WAITS).unwrap();
+        std::fs::set_permissions(&exe, PermissionsExt::from_mode(0o700)).unwrap();
+        let waits = Program { name: "waits".into(), exe, directory: dir.path().to_owned() };
+        let ended = run(&waits, &[], Duration::from_millis(300)).unwrap();
+        assert!(!ended.passed && ended.hung == ["b"] && ended.stdout == "test a ... ok\n");
+        let passes = Program { exe: "true".into(), ..waits };
+        let ended = run(&passes, &[], LIMIT).unwrap();
+        assert!(ended.passed && ended.hung.is_empty());
+    }
+}
