@@ -24,7 +24,7 @@ FUZZ = --manifest-path dev/fuzz/Cargo.toml --target-dir target
 # Explores schedules. A filter that fits no test would pass, so they are counted first.
 SCHEDULES = $(CARGO) test --profile $(PROFILE) --package engine --features shuttle,none --lib schedules
 
-.PHONY: all programs install uninstall setup demo test bench figures check clean
+.PHONY: all programs install uninstall packages setup demo test bench figures check clean
 all:
 	$(CARGO) build --release
 
@@ -38,11 +38,14 @@ install: programs
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%)
 
-setup:
+packages:
 	scripts/setup
+
+setup: packages
 	scripts/venv
 
-demo: setup
+# No Python: no venv.
+demo: packages
 	$(CARGO) build --release --bins
 	scripts/demo
 

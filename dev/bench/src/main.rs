@@ -46,7 +46,7 @@ enum Task {
     Link(Options),
     /// Files and trees: lhscp beside scp, sftp, rsync, tar and any --peer
     Copy(copy::Options),
-    /// The papers' pictures, measured on this machine, as SVG, PNG, CSV and one page
+    /// Rates by cipher, buffer, distance and processor, as SVG, PNG, CSV and one page
     Figures(figures::Options),
     /// Sealing and opening in this process, without sockets
     Crypt(crypt::Options),

@@ -1,11 +1,11 @@
-//! `lhbench figures`: the pictures of the papers this project is built on, measured on this
-//! machine with whatever is installed, drawn as SVG and PNG, with the samples as CSV and one page
+//! `lhbench figures`: what work on fast SSH is measured by (docs/perf.md names it), measured on
+//! this machine with whatever is installed, drawn as SVG and PNG, with the samples as CSV and one page
 //! that holds it all.
 //!
 //! program, peer  who takes part
 //! plan           the experiments and their points
 //! turn, meter    one turn of one contender
-//! quota          a share of a core, in place of a slower processor
+//! quota          a share of the cores, in place of a slower processor
 //! samples, csv   what was measured, kept and read again
 //! figure         from samples to pictures
 //! draw           from pictures to files

@@ -1,72 +1,65 @@
-//! Quota: a control group for each end, which gets a share of one core: it stands in for a slower
-//! processor. cgroup v2's `cpu.max` or v1's `cpu.cfs_quota_us`, whichever this machine has.
+//! Quota: a control group for both ends, which gets a share of this machine's cores: it stands in
+//! for a slower processor. cgroup v2's `cpu.max` or v1's `cpu.cfs_quota_us`, whichever there is.
+//!
+//! One group, so that both ends stand still at the same time, as on a slower machine. With a group
+//! each they stood still in turn, and the other one waited: at 80 % of a core each, every cipher
+//! gave a third of what it gives at 100 %.
 
 use crate::leftovers;
-use crate::net::Place;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Microseconds in which a share is counted: short, so that buffers do not hide it.
-const PERIOD: u64 = 10_000;
+/// Microseconds in which a share is counted: long beside the 5 ms that the kernel hands to each
+/// core at a time, which may lie unused there.
+const PERIOD: u64 = 100_000;
 
-/// Two groups, which go away when this does.
+/// The group, which goes away when this does.
 pub(crate) struct Quota {
-    dirs: [PathBuf; 2],
+    dir: PathBuf,
     unified: bool,
+    cores: usize,
 }
 
 impl Quota {
-    /// Makes the groups, without a limit yet. An error says why that is not possible here.
+    /// Makes the group, without a limit yet. An error says why that is not possible here.
     pub(crate) fn new() -> Result<Self> {
         let (top, unified) = hierarchy().context("no control groups for CPU time")?;
         sweep(&top);
-        let dirs = ["client", "server"].map(|end| top.join(leftovers::prefix() + end));
-        let quota = Self { dirs, unified };
-        for dir in &quota.dirs {
-            fs::create_dir(dir).with_context(|| dir.display().to_string())?;
-        }
+        let dir = top.join(leftovers::prefix() + "ends");
+        let cores = std::thread::available_parallelism().context("cores")?.get();
+        let quota = Self { dir, unified, cores };
+        fs::create_dir(&quota.dir).with_context(|| quota.dir.display().to_string())?;
         quota.set(1.0)?;
         Ok(quota)
     }
 
-    /// The group of one end.
-    pub(crate) fn dir(&self, place: Place) -> &Path {
-        let [client, server] = &self.dirs;
-        match place {
-            Place::Client => client,
-            Place::Server => server,
-        }
+    /// The group of both ends.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
-    /// Gives each end this share of one core.
+    /// Gives both ends together this share of all cores.
     pub(crate) fn set(&self, share: f64) -> Result<()> {
-        let time = (PERIOD as f64 * share).round() as u64;
-        for dir in &self.dirs {
-            match self.unified {
-                true => write(dir, "cpu.max", &format!("{time} {PERIOD}"))?,
-                false => {
-                    write(dir, "cpu.cfs_period_us", &PERIOD.to_string())?;
-                    write(dir, "cpu.cfs_quota_us", &time.to_string())?;
-                }
-            }
+        let time = (PERIOD as f64 * share * self.cores as f64).round() as u64;
+        if self.unified {
+            return write(&self.dir, "cpu.max", &format!("{time} {PERIOD}"));
         }
-        Ok(())
+        write(&self.dir, "cpu.cfs_period_us", &PERIOD.to_string())?;
+        write(&self.dir, "cpu.cfs_quota_us", &time.to_string())
     }
 }
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        for dir in &self.dirs {
-            // The last process may take a moment to be gone.
-            for _ in 0..50 {
-                if fs::remove_dir(dir).is_ok() || !dir.exists() {
-                    break;
-                }
-                sleep(Duration::from_millis(20));
+        // The last process may take a moment to be gone.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.dir).is_ok() || !self.dir.exists() {
+                break;
             }
+            sleep(Duration::from_millis(20));
         }
     }
 }

@@ -64,7 +64,7 @@ pub(crate) struct Job<'a> {
     pub(crate) way: Way,
     pub(crate) link: Option<Spec>,
     pub(crate) load: Load,
-    /// Each end's share of one core.
+    /// The share of all cores that both ends have.
     pub(crate) share: Option<f64>,
 }
 
@@ -323,7 +323,7 @@ impl Bench {
         _ = fs::remove_file(&report);
         let mut command = measured::command(&self.lab.lhbench, &report);
         if let (Ok(quota), Some(_)) = (&self.quota, job.share) {
-            command.arg("--cgroup").arg(quota.dir(place));
+            command.arg("--cgroup").arg(quota.dir());
         }
         command.stdin(Stdio::null());
         match place {

@@ -1,4 +1,4 @@
-//! Pictures of both ends on this machine: rate and CPU seconds by cipher, rate by share of a core.
+//! Pictures of both ends on this machine: rate and CPU seconds by cipher, rate by share of the cores.
 
 use super::super::draw::axis::{Axis, Scale};
 use super::super::draw::bars::{Bars, Cell, Column, Group, Reference, Row};
@@ -159,7 +159,7 @@ const CIPHERS: &[(&str, u32, Marker)] = &[
     (CLEAR, 0x5f_6b_7a, Marker::Ring),
 ];
 
-/// Rate by share of a core: a panel for each program.
+/// Rate by share of the cores: a panel for each program.
 pub(super) fn cpu_share(samples: &Samples<'_>) -> Scene {
     let everyone = samples.everyone("send", Metric::Rate);
     let mut programs: Vec<&str> = Vec::new();
@@ -178,7 +178,7 @@ pub(super) fn cpu_share(samples: &Samples<'_>) -> Scene {
     let panel = |program: &&str| Panel {
         title: samples.origin.label(program).to_owned(),
         x: Axis::marked(
-            "share of one core, each end, %",
+            "share of the cores, %",
             Scale::Linear,
             [0, 20, 40, 60, 80, 100].map(percent).to_vec(),
         ),
@@ -189,9 +189,9 @@ pub(super) fn cpu_share(samples: &Samples<'_>) -> Scene {
     Lines {
         heading: Heading {
             title: "How fast one stream goes, by processor speed".to_owned(),
-            lead: "Sending, as in the picture of ciphers; client and server (with the processes \
-                   they feed) each get a share of one core, by a CPU quota of a control group: it \
-                   stands in for a slower clock."
+            lead: "Sending, as in the picture of ciphers; client and server, with the processes \
+                   they feed, get a share of this machine's cores, by a CPU quota of a control \
+                   group: it stands in for a slower clock."
                 .to_owned(),
             notes: samples.notes("bars from"),
         },

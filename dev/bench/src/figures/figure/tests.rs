@@ -147,7 +147,7 @@ fn each_picture_says_what_a_reader_needs() {
         let axes: &[&str] = match figure.name {
             "ciphers" => &["GB/s", "aes128-gcm", "not with OpenSSH", "netcat 1.219-1: 1.5"],
             "cpu" => &["CPU-seconds per GB, both ends", "Sending", "Receiving"],
-            "cpu-share" => &["GB/s", "share of one core, each end, %", "aes128-gcm"],
+            "cpu-share" => &["GB/s", "share of the cores, %", "aes128-gcm"],
             "buffers" => {
                 &["Mbit/s", "largest socket buffer", "64 KiB", "64 MiB", "buffer / 100 ms"]
             }
