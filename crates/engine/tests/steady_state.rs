@@ -20,12 +20,13 @@ const WARM_UP: u64 = 64 << 20;
 /// Passed between two counts: 32 full batches.
 const LAP: u64 = 16 << 20;
 
-/// Laps in which something could be allocated.
-const LAPS: usize = 16;
+/// Laps in which something could be allocated. In most of them nothing is: what pools still come to
+/// is spread over some.
+const LAPS: usize = 48;
 
-/// What both sides' pools may still come to: 8 bulk batches and a few small ones, each in two
-/// pieces. Threads that get in each other's way use more of them at once, so some are made late.
-const GROWTH: u64 = 2 * (8 + 4) * 2;
+/// What both sides' pools may still come to: 8 bulk batches and as many small ones, each in
+/// two pieces. Threads that get in each other's way use more of them at once, so some are made late.
+const GROWTH: u64 = 2 * (8 + 8) * 2;
 
 /// For a sink that waits: what it holds beyond three slabs is allocated, which must stay rare.
 const HELD: u64 = LAPS as u64 * 32 / 4;

@@ -66,7 +66,9 @@ fn d5_a_killed_session_touches_neither_the_listener_nor_others() {
 #[test]
 fn sigterm_ends_the_listener_and_no_session() {
     let mut server = Server::start(&[]);
-    assert_eq!(server.site.text("pid").trim(), server.child.id().to_string());
+    let pid = server.child.id().to_string();
+    // Written once it listens, which is what was waited for.
+    until("the PidFile", || server.site.text("pid").trim() == pid, || server.log());
     let mut ssh = server.ssh(&[], "echo ready; cat").stdin(Stdio::piped()).spawn().unwrap();
     let mut ready = [0; 6];
     ssh.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
@@ -124,7 +126,8 @@ fn sighup_reads_the_configuration_anew_and_ends_no_session() {
         || stdout(&server.run("echo $WHICH")) == "second\n",
         || server.log(),
     );
-    assert_eq!(server.site.text("pid").trim(), server.child.id().to_string(), "the same process");
+    let same = server.child.id().to_string();
+    until("the same process", || server.site.text("pid").trim() == same, || server.log());
     drop(old.stdin.take());
     assert_eq!(read_all(old.stdout.take().unwrap()), b"first\n");
     assert!(old.wait().unwrap().success());

@@ -2,7 +2,7 @@
 
 use crate::lab::{KEY_TYPES, Lab, program};
 use crate::need;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use stand_ins::free_port;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpStream};
@@ -10,6 +10,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+/// How long it may take to log what has happened.
+const SOON: Duration = Duration::from_secs(60);
 
 /// Whose server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +117,19 @@ impl Server {
     /// All that it logged.
     pub fn whole_log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// A line with `text` that it logs; it may do so after a client has gone.
+    pub fn line(&self, text: &str) -> Result<String> {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let log = self.whole_log();
+            if let Some(line) = log.lines().find(|line| line.contains(text)) {
+                return Ok(line.to_owned());
+            }
+            ensure!(Instant::now() < deadline, "no {text:?} in the log: {}", self.log());
+            sleep(Duration::from_millis(20));
+        }
     }
 
     /// The end of what it logged.

@@ -35,19 +35,6 @@ fn echo(pair: &Pair) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The server logs after the client has gone.
-fn wait_for_log(pair: &Pair, text: &str) -> Result<String> {
-    let deadline = Instant::now() + SOON;
-    while Instant::now() < deadline {
-        let log = pair.server.whole_log();
-        if let Some(line) = log.lines().find(|line| line.contains(text)) {
-            return Ok(line.to_owned());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    anyhow::bail!("no {text:?} in the log")
-}
-
 /// How many bytes a log line says after `name`.
 fn count(line: &str, name: &str) -> Option<u64> {
     let (_, rest) = line.split_once(name)?;
@@ -65,15 +52,15 @@ fn n6_a_switch_is_warned_of_and_both_ends_log_who_and_how_much() {
             let outcome = echo(pair)?;
             let warnings = outcome.stderr.lines().filter(|line| line.contains("WARNING")).count();
             ensure!(warnings == 1 && outcome.stderr.contains(words), "{}", outcome.stderr);
-            wait_for_log(pair, "NONE cipher for user ")?;
-            let line = wait_for_log(pair, "Unencrypted for user ")?;
+            pair.server.line("NONE cipher for user ")?;
+            let line = pair.server.line("Unencrypted for user ")?;
             ensure!(line.contains(" from 127.0.0.1 port "), "{line}");
             for way in ["received ", "sent "] {
                 // The first of them leave while the switch is agreed on.
                 let clear = count(&line, way).unwrap_or(0);
                 ensure!(clear > SIZE / 4, "{clear} bytes {way}in clear: {line}");
             }
-            let line = wait_for_log(pair, "Transfer: ")?;
+            let line = pair.server.line("Transfer: ")?;
             // `lhssh -v` has the same figures.
             let client = outcome.stderr.lines().find(|line| line.contains("clear_out="));
             let clear = client.and_then(|line| count(line, "clear_out=")).unwrap_or(0);
@@ -106,7 +93,7 @@ fn n6_quiet_is_quiet() {
     ours(&[&ASK[..], &["-q"]].concat(), &BOTH).must(|pair| {
         let outcome = echo(pair)?;
         ensure!(outcome.stderr.is_empty(), "{}", outcome.stderr);
-        wait_for_log(pair, "Unencrypted for user ").map(drop)
+        pair.server.line("Unencrypted for user ").map(drop)
     });
 }
 
@@ -132,7 +119,7 @@ fn n7_a_refusal_is_one_line_and_the_transfer_goes_on_encrypted() {
                 "{args:?} {config:?}: {lines:?}"
             );
             if server == Kind::Ours {
-                let line = wait_for_log(pair, "Transfer: ")?;
+                let line = pair.server.line("Transfer: ")?;
                 ensure!(line.contains(" clear_in=0 clear_out=0 "), "{line}");
                 ensure!(!line.contains("cipher_in=NONE"), "{line}");
             }
@@ -148,7 +135,7 @@ fn n1_policy_is_that_of_the_user_and_the_address() {
     ours(&ASK_MAC, &config).must(|pair| {
         let outcome = echo(pair)?;
         ensure!(outcome.stderr.contains("the server keeps the MAC"), "{}", outcome.stderr);
-        let line = wait_for_log(pair, "Transfer: ")?;
+        let line = pair.server.line("Transfer: ")?;
         ensure!(line.contains("cipher_in=NONE") && line.contains("mac_in=hmac"), "{line}");
         Ok(())
     });
@@ -170,7 +157,7 @@ fn n1_a_configuration_file_cannot_ask_for_the_switch() {
             "{}",
             outcome.stderr
         );
-        let line = wait_for_log(pair, "Transfer: ")?;
+        let line = pair.server.line("Transfer: ")?;
         ensure!(line.contains(" clear_in=0 clear_out=0 "), "{line}");
         Ok(())
     });
@@ -211,7 +198,7 @@ fn rsync_goes_over_it() {
             ensure!(outcome.stderr.matches("WARNING: NONE cipher").count() == 1);
         }
         ensure!(tree(&here)? == tree(&there)? && tree(&here)? == tree(&back)?);
-        wait_for_log(pair, "Unencrypted for user ").map(drop)
+        pair.server.line("Unencrypted for user ").map(drop)
     });
 }
 
@@ -249,7 +236,7 @@ fn bare_data_of_a_file_arrives_unchanged_and_once() {
         ensure!(ended.success(), "{ended}");
         ensure!(fs::read(&got)? == content[1000..], "what arrived is not what was sent");
         ensure!(file.stream_position()? == content.len() as u64, "{}", file.stream_position()?);
-        let line = wait_for_log(pair, "Unencrypted for user ")?;
+        let line = pair.server.line("Unencrypted for user ")?;
         ensure!(count(&line, "received ").unwrap_or(0) > SIZE / 2, "{line}");
         Ok(())
     });

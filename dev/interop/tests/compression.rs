@@ -93,10 +93,8 @@ fn lhsshd_compresses_for_every_client_that_wants_it() {
                 pair.must(moves);
             }
             pair.must(|pair| {
-                let log = pair.server.whole_log();
-                let text = log.lines().find(|line| line.contains(" bytes_out=588895 "));
-                let text = text.context(log.clone())?;
-                is_smaller(text, "bytes_out", "wire_out", smaller)
+                let text = pair.server.line(" bytes_out=588895 ")?;
+                is_smaller(&text, "bytes_out", "wire_out", smaller)
             });
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long anything may take; nothing here is measured.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -210,7 +210,9 @@ impl Site {
             }
             Says(text) => ensure!(said.contains(&self.fill_in(text)), "{text:?} not in: {said}"),
             Hides(text) => ensure!(!said.contains(text), "{text:?} in: {said}"),
-            Logs(text) => ensure!(self.logs(text), "sshd logged no {text:?}: {said}"),
+            Logs(text) => {
+                self.server.line(text).with_context(|| said.to_owned())?;
+            }
             Writes(name, text) => {
                 let path = self.lab.path(name);
                 let written = fs::read_to_string(&path)
@@ -219,18 +221,6 @@ impl Site {
             }
         }
         Ok(())
-    }
-
-    /// sshd may write after the client has gone.
-    fn logs(&self, text: &str) -> bool {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let found = self.server.whole_log().contains(text);
-            if found || Instant::now() >= deadline {
-                return found;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
     }
 }
 
