@@ -5,8 +5,8 @@
 //! stream, in any order, and the bytes are those that one core would have made.
 //!
 //! Nothing here invents a primitive: AES, ChaCha20, Poly1305, HMAC, SHA-2, the curves and
-//! ML-KEM are aws-lc's, big-number arithmetic is crypto-bigint's, Streamlined NTRU Prime is
-//! sntrup761's. This crate gives them SSH's framing: which bytes are key, nonce, tag, and how a
+//! ML-KEM are aws-lc's (on some CPUs AES is ring's, and ChaCha20 and Poly1305 are RustCrypto's),
+//! big-number arithmetic is crypto-bigint's, Streamlined NTRU Prime is sntrup761's. This crate gives them SSH's framing: which bytes are key, nonce, tag, and how a
 //! shared secret is encoded.
 //!
 //! ```text
