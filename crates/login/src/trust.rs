@@ -23,7 +23,7 @@ impl Trust {
     pub(crate) fn new(conf: &Client, log: &Log) -> Result<Self, Error> {
         let user = conf.user_known_hosts()?;
         let mut known = KnownHosts::default();
-        for path in user.iter().chain(&conf.global_known_hosts()) {
+        for path in user.iter().chain(&conf.global_known_hosts()?) {
             known.merge(read(path)?);
         }
         for line in known.skipped() {
@@ -65,7 +65,7 @@ impl Trust {
     }
 
     /// A key nobody knows: by StrictHostKeyChecking.
-    fn unknown(&self, key: &PublicKey, others: &[Known], authorities: usize) -> Result<(), String> {
+    fn unknown(&self, key: &PublicKey, authorities: usize) -> Result<(), String> {
         let kind = key.key_type().trim_start_matches("ssh-").to_uppercase();
         let name = self.host.name();
         let refused = |why: &str| {
@@ -78,28 +78,19 @@ impl Trust {
         };
         match self.strict {
             Strict::Yes => Err(refused("and StrictHostKeyChecking is yes")),
-            Strict::AcceptNew if !others.is_empty() => {
-                Err(refused("although keys of other types are"))
-            }
             Strict::AcceptNew | Strict::No => self.note(key),
             Strict::Ask if self.batch => Err(refused("and BatchMode forbids to ask")),
-            Strict::Ask => self.ask(key, &kind, others),
+            Strict::Ask => self.ask(key, &kind),
         }
     }
 
-    fn ask(&self, key: &PublicKey, kind: &str, others: &[Known]) -> Result<(), String> {
+    fn ask(&self, key: &PublicKey, kind: &str) -> Result<(), String> {
         let name = self.host.name();
         let print = key.fingerprint();
-        let also = match others {
-            [] => "This key is not known by any other names.".to_owned(),
-            _ => {
-                let places: Vec<String> = others.iter().map(|k| k.place.to_string()).collect();
-                format!("Keys of other types are known for this host: {}", places.join(", "))
-            }
-        };
         let mut question = format!(
             "The authenticity of host '{name}' can't be established.\n\
-             {kind} key fingerprint is {print}.\n{also}\n\
+             {kind} key fingerprint is {print}.\n\
+             This key is not known by any other names.\n\
              Are you sure you want to continue connecting (yes/no/[fingerprint])? "
         );
         loop {
@@ -138,7 +129,7 @@ impl HostTrust for Trust {
     fn verify(&self, key: &PublicKey) -> Result<(), String> {
         match self.known.check(&self.host, key) {
             Verdict::Trusted(_) => Ok(()),
-            Verdict::Unknown { others, authorities } => self.unknown(key, &others, authorities),
+            Verdict::Unknown { authorities } => self.unknown(key, authorities),
             Verdict::Revoked(place) => {
                 Err(format!("{} is marked as revoked in {place}", key.fingerprint()))
             }
@@ -218,13 +209,9 @@ mod tests {
     fn a_key_nobody_knows_is_noted_or_refused_as_configured() {
         for (strict, lines, refused) in [
             ("yes", "", Some("StrictHostKeyChecking is yes")),
-            ("yes", OTHER_TYPE, Some("StrictHostKeyChecking is yes")),
             ("accept-new", "", None),
-            ("accept-new", OTHER_TYPE, Some("although keys of other types are")),
             ("ask", "", Some("BatchMode forbids to ask")),
-            ("ask", OTHER_TYPE, Some("BatchMode forbids to ask")),
             ("no", "", None),
-            ("no", OTHER_TYPE, None),
         ] {
             let user = User::who_knows(lines);
             match (user.meets_if(1, strict), refused) {
@@ -243,6 +230,7 @@ mod tests {
         let revoked = format!("@revoked {}{}", line(1), line(1));
         for (lines, words) in [
             (line(2), "REMOTE HOST IDENTIFICATION HAS CHANGED"),
+            (OTHER_TYPE.to_owned(), "REMOTE HOST IDENTIFICATION HAS CHANGED"),
             (revoked, "is marked as revoked in"),
         ] {
             for strict in STRICT {

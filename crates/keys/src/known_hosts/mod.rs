@@ -103,15 +103,13 @@ impl Known {
 pub enum Verdict {
     /// The key is the host's.
     Trusted(Place),
-    /// No line has a key of this type for the host.
+    /// No line has a key for the host.
     Unknown {
-        /// Keys of other types for this host. If there are any, an attacker may have avoided
-        /// them: a client that accepts new keys on its own should not accept this one.
-        others: Vec<Known>,
         /// `@cert-authority` lines for this host, which are not supported.
         authorities: usize,
     },
-    /// Another key of the same type is known.
+    /// Another key is known, of whatever type: somebody in between could avoid the types that are
+    /// known.
     Changed(Known),
     /// A `@revoked` line has this key.
     Revoked(Place),
@@ -158,9 +156,9 @@ impl KnownHosts {
 
     /// Judges the key that `host` showed.
     ///
-    /// Revoked wins over everything, a matching key over a different one. On a port other than 22
-    /// a host that is not known by `[host]:port` is also looked up without its port; there only a
-    /// matching key counts, as in OpenSSH.
+    /// As in OpenSSH: revoked wins over everything, a matching key over a different one. On a port
+    /// other than 22 a host that is not known by `[host]:port` is also looked up without its port;
+    /// there only a matching key counts.
     pub fn check(&self, host: &HostName, key: &PublicKey) -> Verdict {
         if let Some(line) = self.skipped.iter().find(|line| line.revokes) {
             return Verdict::Unreadable(line.clone());
@@ -174,17 +172,15 @@ impl KnownHosts {
         if let Some(line) = self.find(&name, Marker::Host, key).next() {
             return Verdict::Trusted(line.place.clone());
         }
-        let others: Vec<&Line> = self.about(&name, Marker::Host).collect();
-        if let Some(line) = others.iter().find(|line| line.key_type == key.key_type()) {
+        let others = || self.about(&name, Marker::Host);
+        let alike = others().find(|line| line.key_type == key.key_type());
+        if let Some(line) = alike.or_else(|| others().next()) {
             return Verdict::Changed(Known::of(line));
         }
         let without_port = bare.and_then(|bare| self.find(&bare, Marker::Host, key).next());
         match without_port {
             Some(line) => Verdict::Trusted(line.place.clone()),
-            None => Verdict::Unknown {
-                others: others.into_iter().map(Known::of).collect(),
-                authorities: self.authorities(host),
-            },
+            None => Verdict::Unknown { authorities: self.authorities(host) },
         }
     }
 
