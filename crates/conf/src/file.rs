@@ -86,7 +86,8 @@ pub(crate) fn parse(
     Ok(items)
 }
 
-/// All that the patterns of one Include line name, in lexical order; none is no error.
+/// All files that the patterns of one Include line name, in lexical order; none is no error. Blocks of
+/// a file end with it, not with the line.
 fn include(setting: &Setting, rules: Rules<'_>, depth: usize) -> Result<Vec<Item>, Error> {
     let wrong = |why: String| Error::Line(setting.origin.clone(), why);
     if depth > MAX_DEPTH {
@@ -102,7 +103,7 @@ fn include(setting: &Setting, rules: Rules<'_>, depth: usize) -> Result<Vec<Item
         for path in paths {
             let path = path.map_err(|e| Error::File(e.path().display().to_string(), e.into()))?;
             if !is_passed_over(&path, &pattern) {
-                items.extend(read_at(&path, rules, depth)?.unwrap_or_default());
+                items.push(Item::Included(read_at(&path, rules, depth)?.unwrap_or_default()));
             }
         }
     }

@@ -279,10 +279,15 @@ impl Client {
         files.map(|file| self.path("UserKnownHostsFile", file)).collect()
     }
 
-    /// GlobalKnownHostsFile.
-    #[must_use]
-    pub fn global_known_hosts(&self) -> Vec<PathBuf> {
-        self.global_known_hosts_file.0.iter().map(PathBuf::from).collect()
+    /// GlobalKnownHostsFile. As in ssh(1), `~` is the user's home and nothing else is expanded.
+    ///
+    /// # Errors
+    /// Another user's home.
+    pub fn global_known_hosts(&self) -> Result<Vec<PathBuf>, Error> {
+        let files = self.global_known_hosts_file.0.iter();
+        let expanded = files.map(|file| expand::tilde(file, &self.local.home));
+        let expanded: Result<_, _> = expanded.collect();
+        expanded.map_err(|why| Error::Expansion("GlobalKnownHostsFile", why))
     }
 
     /// ProxyCommand with its tokens expanded, for the user's shell. All that is put in was checked.

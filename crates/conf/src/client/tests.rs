@@ -321,10 +321,25 @@ fn included_files_stand_where_they_are_named_and_keep_their_blocks() {
     let text = format!("Include {0}/*.conf {0}/missing\nPort 3", dir.path().display());
     let config = load_text("h", &text).unwrap().config;
     assert_eq!((config.user.as_str(), config.port), ("a", 2));
+    // A block ends with its file, not with the Include line.
+    std::fs::write(at("1.conf"), "Host other\nPort 1").unwrap();
+    let text = format!("Include {}/*.conf\nPort 3", dir.path().display());
+    let config = load_text("h", &text).unwrap().config;
+    assert_eq!((config.user.as_str(), config.port), ("b", 2));
     // Inside a block that does not apply, nothing of the file does, its own blocks included.
     let text = format!("Host x\nInclude {}/*.conf\nHost h\nPort 3", dir.path().display());
     let config = load_text("h", &text).unwrap().config;
     assert_eq!((config.user.as_str(), config.port), ("me", 3));
+}
+
+/// What is revoked there must not be missed.
+#[test]
+fn the_global_known_hosts_may_be_in_the_users_home() {
+    let text = "GlobalKnownHostsFile ~/revoked /etc/%h";
+    let files = load_text("h", text).unwrap().config.global_known_hosts().unwrap();
+    assert_eq!(files, [local().home.join("revoked"), "/etc/%h".into()]);
+    let other = load_text("h", "GlobalKnownHostsFile ~you/x").unwrap().config;
+    assert!(other.global_known_hosts().unwrap_err().to_string().contains("another user's home"));
 }
 
 #[test]

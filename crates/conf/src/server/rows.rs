@@ -67,7 +67,7 @@ static ROWS: &[Row<Server>] = &[
     Row::new("UseMPTCP", |s| &mut s.use_mptcp,
         "Listen for multipath TCP (RFC 8684) as well, where the kernel has it."),
     Row::new("UseDNS", |s| &mut s.use_dns,
-        "Look up clients' names, for `from=` patterns and the log."),
+        "Look up clients' names, for `from=` patterns and `Match host`."),
     Row::new("PubkeyAuthentication", |s| &mut s.pubkey_authentication,
         "Login by public key, the only way there is."),
     Row::new("AuthorizedKeysFile", |s| &mut s.authorized_keys_file,

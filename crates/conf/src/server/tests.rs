@@ -291,9 +291,11 @@ fn sshd_itself_finds_the_same_of_the_same_match_blocks() {
 fn blocks_of_included_files_end_with_them_and_count_only_under_the_conditions_around() {
     let has_sshd = has_sshd();
     let dir = tempfile::tempdir().unwrap();
-    let inner = dir.path().join("inner");
-    std::fs::write(&inner, "MaxSessions 1\nMatch address 10.*\nMaxAuthTries 1\n").unwrap();
-    let text = format!("Match user a\nInclude {}\nLogLevel DEBUG\n", inner.display());
+    let at = |name: &str| dir.path().join(name);
+    std::fs::write(at("1.in"), "MaxSessions 1\nMatch address 10.*\nMaxAuthTries 1\n").unwrap();
+    // A block ends with its file, not with the Include line.
+    std::fs::write(at("2.in"), "LogLevel DEBUG\n").unwrap();
+    let text = format!("Match user a\nInclude {}/*.in\n", dir.path().display());
     for (spec, want) in [
         ("user=a,addr=10.0.0.1", ["1", "1", "DEBUG"]),
         ("user=a,addr=9.0.0.1", ["1", "6", "DEBUG"]),
