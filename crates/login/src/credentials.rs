@@ -69,7 +69,35 @@ impl Keyring {
 
 /// What is left to try.
 pub(crate) struct Keys {
-    left: VecDeque<Box<dyn Signer + Send>>,
+    left: VecDeque<Offer>,
+}
+
+/// A key, as it is to be used here.
+struct Offer {
+    key: Box<dyn Signer + Send>,
+    /// By PubkeyAcceptedAlgorithms, in its order.
+    algs: Vec<SigAlg>,
+    /// An agent's key that nothing speaks for but that the agent holds it. The agent may have to ask
+    /// the user, who should not be asked for keys that the server does not want.
+    is_guess: bool,
+}
+
+impl Signer for Offer {
+    fn public_key(&self) -> &PublicKey {
+        self.key.public_key()
+    }
+
+    fn algs(&self) -> &[SigAlg] {
+        &self.algs
+    }
+
+    fn is_costly(&self) -> bool {
+        self.is_guess || self.key.is_costly()
+    }
+
+    fn sign(&mut self, alg: SigAlg, data: &[u8]) -> Result<Vec<u8>, String> {
+        self.key.sign(alg, data)
+    }
 }
 
 impl Keys {
@@ -79,7 +107,8 @@ impl Keys {
             None => (None, Vec::new()),
         };
         let files = files(conf, log, ring)?;
-        let in_files = |key: &PublicKey| files.iter().any(|file| file.public() == key);
+        let named: Vec<PublicKey> = files.iter().map(|file| file.public().clone()).collect();
+        let in_files = |key: &PublicKey| named.contains(key);
         let mut left: VecDeque<Box<dyn Signer + Send>> = VecDeque::new();
         let from_agent = |wanted: &dyn Fn(&PublicKey) -> bool| -> Vec<Box<dyn Signer + Send>> {
             let Some(agent) = &agent else { return Vec::new() };
@@ -99,11 +128,20 @@ impl Keys {
             left.extend(others);
             left.extend(files);
         }
-        let allowed = conf.pubkey_algorithms.names();
-        left.retain(|key| key.public_key().sig_algs().iter().any(|a| allowed.contains(&a.name())));
-        let accepted = left.iter().position(|key| ring.is_accepted(key.public_key()));
-        if let Some(key) = accepted.and_then(|at| left.remove(at)) {
-            left.push_front(key);
+        let names = conf.pubkey_algorithms.names();
+        let allowed: Vec<SigAlg> =
+            names.iter().filter_map(|name| SigAlg::from_name(name)).collect();
+        let offer = |key: Box<dyn Signer + Send>| {
+            let of_key = key.algs();
+            let algs = allowed.iter().copied().filter(|alg| of_key.contains(alg)).collect();
+            let is_guess = held.contains(key.public_key()) && !in_files(key.public_key());
+            Offer { key, algs, is_guess }
+        };
+        let mut left: VecDeque<Offer> = left.into_iter().map(offer).collect();
+        left.retain(|offer| !offer.algs.is_empty());
+        let accepted = left.iter().position(|offer| ring.is_accepted(offer.public_key()));
+        if let Some(offer) = accepted.and_then(|at| left.remove(at)) {
+            left.push_front(Offer { is_guess: false, ..offer });
         }
         Ok(Self { left })
     }
@@ -114,7 +152,9 @@ impl Credentials for Keys {
         if left.is_some_and(|methods| !methods.contains("publickey")) {
             return None;
         }
-        self.left.pop_front()
+        let mut offer = self.left.pop_front()?;
+        offer.is_guess &= !self.left.is_empty();
+        Some(Box::new(offer))
     }
 
     fn is_last(&self) -> bool {
@@ -231,8 +271,12 @@ mod tests {
 
         /// A pair of key files.
         fn key(&self, name: &str) -> PublicKey {
+            self.key_of("ed25519", name)
+        }
+
+        fn key_of(&self, kind: &str, name: &str) -> PublicKey {
             let mut keygen = Command::new("ssh-keygen");
-            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(self.path(name));
+            keygen.args(["-q", "-t", kind, "-N", "", "-f"]).arg(self.path(name));
             assert!(keygen.status().unwrap().success());
             let line = std::fs::read_to_string(self.path(&format!("{name}.pub"))).unwrap();
             PublicKey::from_openssh(&line).unwrap()
@@ -246,6 +290,11 @@ mod tests {
 
         /// What is tried, and what is said of the rest.
         fn keys(&self, settings: &[String]) -> (Vec<PublicKey>, String) {
+            let (keys, said) = self.offers(settings, &Keyring::new());
+            (keys.left.iter().map(|key| key.public_key().clone()).collect(), said)
+        }
+
+        fn offers(&self, settings: &[String], ring: &Keyring) -> (Keys, String) {
             let agent = format!("IdentityAgent={}", self.path("agent").display());
             let settings: Vec<_> = settings.iter().chain([&agent]).map(String::as_str).collect();
             let given: Vec<_> = settings.iter().map(|s| Setting::option(s).unwrap()).collect();
@@ -255,9 +304,8 @@ mod tests {
             let file = self.path("log");
             let _ = std::fs::remove_file(&file);
             let log = Log::new("lhssh", LogLevel::Info, Some(&file)).unwrap();
-            let keys = Keys::new(&loaded.unwrap().config, &log, &Keyring::new()).unwrap();
-            let tried = keys.left.iter().map(|key| key.public_key().clone()).collect();
-            (tried, std::fs::read_to_string(file).unwrap())
+            let keys = Keys::new(&loaded.unwrap().config, &log, ring).unwrap();
+            (keys, std::fs::read_to_string(file).unwrap())
         }
 
         fn identity(&self, name: &str) -> String {
@@ -309,6 +357,43 @@ mod tests {
             format!("lhssh: {path}.pub: a public key; the private half is needed"),
         ];
         assert_eq!(said.lines().collect::<Vec<_>>(), want);
+    }
+
+    /// The agent may ask for each signature: not for keys that the server does not want.
+    #[test]
+    fn a_key_that_the_agent_alone_speaks_for_is_asked_about_before_it_signs() {
+        let desk = Desk::new();
+        let [named, accepted, other, last] = ["named", "accepted", "other", "last"].map(|name| {
+            let key = desk.key(name);
+            desk.give_to_agent(name);
+            key
+        });
+        let ring = Keyring::new();
+        ring.accepted(Some(accepted.fingerprint()));
+        let (mut keys, _) = desk.offers(&[desk.identity("named")], &ring);
+        let offers = std::iter::from_fn(|| keys.next(None));
+        let offers: Vec<_> =
+            offers.map(|key| (key.public_key().clone(), key.is_costly())).collect();
+        assert_eq!(offers, [(accepted, false), (named, false), (other, true), (last, false)]);
+    }
+
+    /// Effect of PubkeyAcceptedAlgorithms (D6): on what a key signs with, too.
+    #[test]
+    fn a_key_signs_only_with_what_is_accepted_in_the_users_order() {
+        let desk = Desk::new();
+        desk.key_of("rsa", "key");
+        for (list, want) in [
+            ("rsa-sha2-256", &["rsa-sha2-256"][..]),
+            ("^rsa-sha2-256", &["rsa-sha2-256", "rsa-sha2-512"]),
+            ("+ssh-ed25519", &["rsa-sha2-512", "rsa-sha2-256"]),
+            ("ssh-ed25519", &[]),
+        ] {
+            let list = format!("PubkeyAcceptedAlgorithms={list}");
+            let (mut keys, _) = desk.offers(&[desk.identity("key"), list], &Keyring::new());
+            let key = keys.next(None);
+            let algs = key.iter().flat_map(|key| key.algs().iter().map(|alg| alg.name()));
+            assert_eq!(algs.collect::<Vec<_>>(), want);
+        }
     }
 
     #[test]

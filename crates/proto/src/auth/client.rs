@@ -23,7 +23,12 @@ pub trait Signer {
     /// The public half.
     fn public_key(&self) -> &PublicKey;
 
-    /// Signing asks the user for something, so the server is asked first.
+    /// What it may sign with, preferred first.
+    fn algs(&self) -> &[SigAlg] {
+        self.public_key().sig_algs()
+    }
+
+    /// Signing may ask the user for something, so the server is asked first.
     fn is_costly(&self) -> bool {
         false
     }
@@ -256,9 +261,9 @@ impl<C: Credentials> Core<C> {
     fn sign_otherwise(&mut self, asked: Asked, facts: &Facts<'_>, draft: &mut Draft) -> bool {
         let Asked::Signed(signer, before) = asked else { return false };
         let told = facts.sig_algs.unwrap_or_default();
-        let mut algs = signer.public_key().sig_algs().iter();
-        match algs.find(|alg| told.contains(alg)) {
-            Some(alg) if !told.contains(&before) => self.sign(signer, *alg, facts, draft),
+        let other = signer.algs().iter().copied().find(|alg| told.contains(alg));
+        match other {
+            Some(alg) if !told.contains(&before) => self.sign(signer, alg, facts, draft),
             _ => false,
         }
     }
@@ -284,7 +289,7 @@ impl<C: Credentials> Core<C> {
         facts: &Facts<'_>,
         draft: &mut Draft,
     ) -> bool {
-        let Some(alg) = choose(signer.public_key().sig_algs(), facts.sig_algs) else {
+        let Some(alg) = choose(signer.algs(), facts.sig_algs) else {
             unusable(&*signer, "the server takes none of its signature algorithms", draft);
             return false;
         };
@@ -292,7 +297,7 @@ impl<C: Credentials> Core<C> {
             let signed = self.sign(signer, alg, facts, draft);
             // By another algorithm the same key may be taken, once EXT_INFO has told.
             let may_sign_again = matches!(&self.asked, Asked::Signed(signer, _)
-                if signer.public_key().sig_algs().len() > 1 && facts.sig_algs.is_none());
+                if signer.algs().len() > 1 && facts.sig_algs.is_none());
             if signed && self.credentials.is_last() && (facts.reads_on || !may_sign_again) {
                 self.go_ahead(draft);
             }
