@@ -223,6 +223,8 @@ impl Listener {
     /// stay blocked over the exec, so none is lost and none kills.
     fn restart(self) -> Result<ExitCode> {
         self.log.info(format_args!("Received SIGHUP; restarting."));
+        // Should it fail, the number is nobody's.
+        self.remove_pid_file();
         drop(self.sockets);
         Err(program::replace(&self.program, &self.log)).context("restart")
     }
@@ -230,10 +232,14 @@ impl Listener {
     /// SIGTERM, SIGINT: sessions go on.
     fn stop(self, signal: Signal) -> ExitCode {
         self.log.info(format_args!("Received {signal}; terminating."));
+        self.remove_pid_file();
+        ExitCode::SUCCESS
+    }
+
+    fn remove_pid_file(&self) {
         if let Some(path) = self.config.pid_file() {
             let _ = std::fs::remove_file(path);
         }
-        ExitCode::SUCCESS
     }
 }
 

@@ -100,11 +100,6 @@ impl Log {
         self.write(LogLevel::Info, line);
     }
 
-    /// More than that.
-    pub(crate) fn verbose(&self, line: Arguments<'_>) {
-        self.write(LogLevel::Verbose, line);
-    }
-
     /// For developers.
     pub(crate) fn debug(&self, line: Arguments<'_>) {
         self.write(LogLevel::Debug1, line);

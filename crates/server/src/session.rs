@@ -124,7 +124,13 @@ pub(crate) fn serve(
         Some(output) => Link::pair(input, output),
         None => Link::new(input),
     };
-    let visit = Visit { config: Arc::new(config), ends, log: Arc::new(log), began };
+    let visit = Visit {
+        config: Arc::new(config),
+        ends,
+        log: Arc::new(log),
+        began,
+        tries: Tries::default(),
+    };
     match visit.receive(link, starting) {
         Ok(()) => ExitCode::SUCCESS,
         Err(()) => ExitCode::from(crate::FAILED),
@@ -137,6 +143,16 @@ struct Visit {
     ends: Endpoints,
     log: Arc<Log>,
     began: Instant,
+    tries: Tries,
+}
+
+/// What was tried before login, for the log.
+#[derive(Default)]
+struct Tries {
+    /// Requests that were refused and count (`none` does not).
+    refused: u32,
+    /// Who the last one was for, as the log has it.
+    user: String,
 }
 
 impl Visit {
@@ -251,11 +267,12 @@ impl Visit {
     }
 
     /// Events before login.
-    fn note(&self, outbox: &mut Outbox, account: &Account) -> Result<(), Failure> {
+    fn note(&mut self, outbox: &mut Outbox, account: &Account) -> Result<(), Failure> {
         for event in outbox.events.drain(..) {
             match event {
                 Event::AuthRefused { user, method, key, .. } => {
                     self.log_refusal(&user, &method, key.as_deref(), user == account.name);
+                    self.tries.refused += u32::from(method != "none");
                 }
                 Event::Disconnected { code, text } => {
                     return Err(Failure::Engine(Error::Disconnected(code, text)));

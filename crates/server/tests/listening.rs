@@ -131,6 +131,12 @@ fn sighup_reads_the_configuration_anew_and_ends_no_session() {
     drop(old.stdin.take());
     assert_eq!(read_all(old.stdout.take().unwrap()), b"first\n");
     assert!(old.wait().unwrap().success());
+    // One that cannot start again leaves nobody's number behind.
+    let mut server = server;
+    std::fs::write(&file, "Nonsense\n").unwrap();
+    server.signal("HUP");
+    assert!(!server.child.wait().unwrap().success());
+    assert!(!server.site.path("pid").exists());
 }
 
 /// After SIGHUP nobody reads the standard error of a server that has a log.

@@ -261,7 +261,14 @@ fn too_many_tries_end_the_connection() {
         text.contains("Too many authentication failures") || text.contains("too many"),
         "{text}"
     );
-    server.wait_for_log("too many authentication failures");
+    let user = user();
+    server.wait_for_log(&format!("maximum authentication attempts exceeded for {user} from "));
+    // Those who watch the log at its usual level see who is guessed at.
+    assert!(
+        server.log().contains(&format!("Failed publickey for {user} from ")),
+        "{}",
+        server.log()
+    );
 }
 
 /// Effect of LoginGraceTime (D6).

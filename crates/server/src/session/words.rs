@@ -4,21 +4,26 @@
 use super::{Failure, Visit};
 use crate::log;
 use crate::transfer::{self, Guest};
+use conf::LogLevel;
 use engine::{Error, Figures, Session};
 use keys::PublicKey;
-use proto::auth::Authenticated;
+use proto::auth::{Authenticated, Failed};
 use std::time::SystemTime;
 
 impl Visit {
-    /// One request for a login that was refused; `known`: it was for the user who is served.
-    pub(super) fn log_refusal(&self, user: &str, method: &str, key: Option<&str>, known: bool) {
+    /// One request for a login that was refused; `known`: it was for the user who is served. As in
+    /// sshd, what looks like guessing is told at the usual level.
+    pub(super) fn log_refusal(&mut self, user: &str, method: &str, key: Option<&str>, known: bool) {
         let (user, asked, ends) = (log::name(user), log::name(method), self.ends);
         if !known && method != "none" {
             self.log.info(format_args!("Invalid user {user} from {ends}"));
         }
-        let invalid = if known { "" } else { "invalid user " };
+        let guesses = !known || self.tries.refused >= self.config.max_auth_tries / 2;
+        let level = if guesses { LogLevel::Info } else { LogLevel::Verbose };
+        let user = format!("{}{user}", if known { "" } else { "invalid user " });
         let key = key.map_or_else(String::new, |key| format!(": {key}"));
-        self.log.verbose(format_args!("Failed {asked} for {invalid}{user} from {ends} ssh2{key}"));
+        self.log.write(level, format_args!("Failed {asked} for {user} from {ends} ssh2{key}"));
+        self.tries.user = user;
     }
 
     /// Somebody is in.
@@ -41,6 +46,12 @@ impl Visit {
             Failure::Engine(Error::Disconnected(code, text)) => {
                 self.log
                     .info(format_args!("Received disconnect from {ends}:{code}: {text} [preauth]"));
+            }
+            Failure::Engine(Error::Protocol(proto::Error::Auth(Failed::TooMany))) => {
+                let user = &self.tries.user;
+                self.log.error(format_args!(
+                    "maximum authentication attempts exceeded for {user} from {ends} ssh2 [preauth]"
+                ));
             }
             Failure::Engine(Error::Protocol(error)) if error.is_early_channel() => {
                 self.log.info(format_args!("Connection with {ends}: {error} [preauth]"));
