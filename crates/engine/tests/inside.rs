@@ -347,17 +347,18 @@ fn a_consumer_is_told_of_a_lost_connection_once_after_the_last_byte() {
 /// A command that ignores the hang-up and reads nothing must not keep its session for ever.
 #[test]
 fn a_consumer_that_takes_nothing_is_dropped_after_its_time_once_the_connection_is_over() {
-    const LINGER: Duration = Duration::from_millis(300);
+    const LINGER: Duration = Duration::from_secs(2);
     let (sink, mut watch) = picky(usize::MAX);
     let pair = Pair::new(Some(Pattern::of(usize::MAX).source()), sink.lingering(LINGER));
     until("a full window", || pair.near.session.sent() >= u64::from(WINDOW));
-    sleep(2 * LINGER);
+    sleep(LINGER + LINGER / 4);
     watch.allow(PORTION);
     until("that it is not dropped before", || watch.bytes() == PORTION);
     pair.cut();
     // It lingers while something is taken.
     for portion in 2..5 {
-        sleep(LINGER / 2);
+        // Longer than that in all.
+        sleep(LINGER * 2 / 5);
         watch.allow(PORTION);
         until("one more portion", || watch.bytes() == portion * PORTION);
     }

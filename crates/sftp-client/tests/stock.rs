@@ -23,8 +23,8 @@ fn stock() -> bool {
     need::require(&[STOCK, SERVER])
 }
 
-/// Files of many kinds and names.
-fn plant(top: &Path) {
+/// Files of many kinds and names, all as old as if made at `now`.
+fn plant(top: &Path, now: SystemTime) {
     let at = |name: &str| top.join(name);
     let pattern: Vec<u8> = (0..1_047_552_u32).map(|i| (i % 251) as u8).collect();
     fs::create_dir_all(at("d/sub")).unwrap();
@@ -44,18 +44,22 @@ fn plant(top: &Path) {
     for (link, target) in [("ld", "d"), ("dangling", "nowhere"), ("d/lf", "f1")] {
         symlink(target, at(link)).unwrap();
     }
-    let now = SystemTime::now();
+    for name in ["old", "future", "recent"] {
+        fs::write(at(name), "").unwrap();
+    }
     let day = Duration::from_secs(86_400);
+    let age = |name: &str, time| fs::File::open(at(name)).unwrap().set_modified(time).unwrap();
+    for name in ["d/f1", "d/.hid", "d/sub/x", "d/sub", "d"] {
+        age(name, now);
+    }
     for (name, time) in
         [("old", now - 2000 * day), ("future", now + 400 * day), ("recent", now - day)]
     {
-        let file = fs::File::create(at(name)).unwrap();
-        file.set_modified(time).unwrap();
+        age(name, time);
     }
     // Apart by more than the second that listings tell.
-    for (age, name) in (1..).zip(["a3", "a1", "a2"]) {
-        let file = fs::File::options().write(true).open(at(name)).unwrap();
-        file.set_modified(now - age * Duration::from_secs(100)).unwrap();
+    for (hundreds, name) in (1..).zip(["a3", "a1", "a2"]) {
+        age(name, now - hundreds * Duration::from_secs(100));
     }
 }
 
@@ -110,10 +114,20 @@ fn trace(
     options: &[&str],
     input: &str,
 ) -> (String, String, Vec<String>) {
+    trace_at(SystemTime::now(), (program, server), options, input)
+}
+
+/// The same with files of that age.
+fn trace_at(
+    now: SystemTime,
+    (program, server): (&str, &str),
+    options: &[&str],
+    input: &str,
+) -> (String, String, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap().join("top");
     fs::create_dir(&top).unwrap();
-    plant(&top);
+    plant(&top, now);
     let input = input.replace("TOP", top.to_str().unwrap());
     let output = run(program, server, options, &input, &top);
     let text = |bytes: &[u8]| {
@@ -126,8 +140,9 @@ fn trace(
 
 /// Both programs do the same; returns what they print on standard error.
 fn same(options: &[&str], input: &str) -> (String, String) {
-    let (want, stock, want_tree) = trace(STOCK, SERVER, options, input);
-    let (got, ours, got_tree) = trace(OURS, SERVER, options, input);
+    let now = SystemTime::now();
+    let (want, stock, want_tree) = trace_at(now, (STOCK, SERVER), options, input);
+    let (got, ours, got_tree) = trace_at(now, (OURS, SERVER), options, input);
     assert_eq!(got, want, "{input}");
     assert_eq!(got_tree, want_tree, "{input}");
     (stock, ours)

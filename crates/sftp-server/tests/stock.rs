@@ -110,6 +110,7 @@ fn trees_are_copied_with_their_attributes() {
 fn everything_else_that_sftp_can_do() {
     let site = Site::new();
     make(&site.path("remote/a"), 1000);
+    fs::set_permissions(site.path("remote/a"), fs::Permissions::from_mode(0o644)).unwrap();
     let shown = site.must(
         "pwd\nmkdir dir\nchmod 750 dir\nln a hard\nln -s a soft\nrename a dir/b\ncp dir/b c\n\
          ls -l dir/b\nls -1 *\ndf .\ndf -h .\nrm hard\nrmdir dir2\n"

@@ -97,7 +97,9 @@ fn lies(how: How, on: Option<String>, trick: Option<String>) -> Result<ExitCode>
         on.as_ref().is_none_or(|on| on == victim.name())
             && trick.as_ref().is_none_or(|trick| trick == known.name)
     });
-    carry_out("malicious", how, games.len() as u64, |plan| chaos::malicious::run(plan, &games))
+    carry_out("malicious", how, games.len() as u64, |plan| {
+        chaos::malicious::run(plan, &games, chaos::malicious::ENDLESS)
+    })
 }
 
 fn carry_out(

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 /// How long a client may think about a trick. Lost connections are tried again for a while (R4).
 const THINKING: Duration = Duration::from_secs(150);
-/// How long it may be at work on something without an end.
-const ENDLESS: Duration = Duration::from_secs(5);
+/// How long it is at work on something without an end.
+pub const ENDLESS: Duration = Duration::from_secs(5);
 /// Most memory, in KiB: several times what a copy takes, and little to every machine. Who believes a
 /// server's lengths takes gigabytes.
 const MOST_MEMORY: u64 = 128 << 10;
@@ -44,11 +44,11 @@ pub fn games(whose: Whose) -> Vec<(Victim, &'static Trick)> {
     games.filter(|(victim, trick)| *victim != Victim::Sftp || trick.meets_sftp()).collect()
 }
 
-/// These games, in turn, until as many were played as planned.
-pub fn run(plan: Plan, games: &[(Victim, &Trick)]) -> Result<Tally> {
+/// These games, in turn, until as many were played as planned; those without an end for so long.
+pub fn run(plan: Plan, games: &[(Victim, &Trick)], endless: Duration) -> Result<Tally> {
     plan.carry_out(|run, tally| {
         let (victim, trick) = games[usize::try_from(run)? % games.len()];
-        for what in play(victim, trick)? {
+        for what in play(victim, trick, endless)? {
             tally.violation(run, &format!("{}, {}: {what}", victim.name(), trick.name));
         }
         tally.count(&format!("tricks on {}", victim.name()));
@@ -69,7 +69,7 @@ impl Victim {
 }
 
 /// Plays one trick; what was wrong with the client's reaction.
-pub fn play(victim: Victim, trick: &Trick) -> Result<Vec<String>> {
+pub fn play(victim: Victim, trick: &Trick, endless: Duration) -> Result<Vec<String>> {
     let world = World::new()?;
     let guard = world.path("guard");
     let dest = guard.join("dest");
@@ -81,9 +81,11 @@ pub fn play(victim: Victim, trick: &Trick) -> Result<Vec<String>> {
     let before = outside(&world)?;
 
     let server = server(&world, trick)?;
-    let limit = if trick.expect == Expect::Endless { ENDLESS } else { THINKING };
-    let ended =
-        Running::start(command(victim, trick, &world, server)?, &world.path("home"))?.end(limit)?;
+    let limit = if trick.expect == Expect::Endless { endless } else { THINKING };
+    let command = command(victim, trick, &world, server)?;
+    let mut running = Running::start(command, &world.path("home"))?;
+    running.pass_below(MOST_MEMORY, limit)?;
+    let ended = running.end(Duration::ZERO)?;
     let mut wrong = Vec::new();
     if outside(&world)? != before {
         wrong.push(format!("ESCAPED: {:?}", outside(&world)?.0.keys()));

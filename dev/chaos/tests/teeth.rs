@@ -6,6 +6,7 @@ use anyhow::Result;
 use chaos::malicious::{self, games};
 use chaos::{Plan, Tally, Whose};
 use interop::need;
+use std::time::Duration;
 
 /// Whether one of some rounds finds a violation that says so: what dies when is up to the machine.
 fn catches(run: impl Fn(Plan) -> Result<Tally>, runs: u64, what: &str) -> bool {
@@ -45,6 +46,7 @@ fn a_client_that_keeps_endless_lists_is_caught() {
         games.retain(|(victim, trick)| {
             victim.name() == "scp" && trick.name == "listing-endless-new"
         });
-        assert!(catches(|plan| malicious::run(plan, &games), 1, "it took "));
+        let patience = Duration::from_secs(60);
+        assert!(catches(|plan| malicious::run(plan, &games, patience), 1, "it took "));
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::stream;
 use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle, sleep};
@@ -41,9 +43,13 @@ pub struct Outcome {
     pub stderr: String,
 }
 
-/// Runs `command` to its end, or fails when it takes longer than `limit`.
+/// How long whoever a client leaves behind may hold its output.
+const LEFT: Duration = Duration::from_secs(20);
+
+/// Runs `command` to its end, or fails when it takes longer than `limit`; all that it has started, in
+/// its process group, ends then.
 pub fn run(mut command: Command, input: Input, output: Output, limit: Duration) -> Result<Outcome> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
     let stdin = child.stdin.take().context("stdin")?;
     let stdout = child.stdout.take().context("stdout")?;
@@ -54,12 +60,18 @@ pub fn run(mut command: Command, input: Input, output: Output, limit: Duration) 
         let mut text = Vec::new();
         stderr.read_to_end(&mut text).map(|_| String::from_utf8_lossy(&text).into_owned())
     });
+    let group = Pid::from_raw(i32::try_from(child.id())?);
     let ended = wait(&mut child, limit);
+    if ended.is_err() {
+        let _ = killpg(group, Signal::SIGKILL);
+    }
     drop(feeding); // a held stdin is let go; a feeder ends with its pipe
-    let left = || format!("{command:?} left somebody behind who holds its output");
-    let stderr = complaints.recv_timeout(limit).with_context(left)??;
-    let status = ended.with_context(|| format!("{command:?}: {stderr}"))?;
-    let stdout = taking.recv_timeout(limit).with_context(left)?;
+    let stderr = complaints.recv_timeout(LEFT);
+    let said = || format!("{command:?}: {stderr:?}");
+    let status = ended.with_context(said)?;
+    let left = "left somebody behind who holds its output";
+    let stdout = taking.recv_timeout(LEFT).context(left).with_context(said)?;
+    let stderr = stderr.context(left).with_context(|| format!("{command:?}"))??;
     let stdout = stdout.with_context(|| format!("what arrived (status {status}): {stderr}"))?;
     Ok(Outcome { status: code(status), stdout, stderr })
 }

@@ -50,7 +50,12 @@ impl Site {
 
     /// Another server at the far end, on a port of its own, with these lines in its configuration.
     fn serve(&mut self, lines: &str) {
-        self.at.set_port(self.at.port() + 1);
+        // In namespaces of its own, every port is free.
+        let next = match self.link {
+            Some(_) => self.at.port() + 1,
+            None => stand_ins::free_port().unwrap(),
+        };
+        self.at.set_port(next);
         let (ip, port) = (self.at.ip(), self.at.port());
         let config = self.lab.path(&format!("config.{port}"));
         let keys = self.lab.path("authorized_keys");

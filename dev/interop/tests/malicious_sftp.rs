@@ -1,7 +1,7 @@
 //! Servers that lie, to lhscp and to lhsftp: nothing is written outside the destination, the error
 //! is one a person can read, nothing hangs, memory is bounded. The tricks are rows of `chaos`.
 
-use chaos::malicious::{games, run};
+use chaos::malicious::{ENDLESS, games, run};
 use chaos::{Plan, Whose};
 
 /// A server that goes away is tried again for over a minute: `chaos malicious` has the time.
@@ -14,7 +14,7 @@ fn nothing_comes_of(prefixes: &[&str]) {
     games.retain(|(_, trick)| !PATIENT.contains(&trick.name));
     assert!(!games.is_empty(), "{prefixes:?}");
     let plan = Plan { runs: games.len() as u64, seed: 1, jobs: 8 };
-    let tally = run(plan, &games).expect("the harness itself failed");
+    let tally = run(plan, &games, ENDLESS).expect("the harness itself failed");
     assert_eq!(tally.violations, Vec::<String>::new());
 }
 

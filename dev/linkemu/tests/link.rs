@@ -36,7 +36,9 @@ fn round_trip(link: &Link, at: SocketAddr) -> io::Result<Duration> {
     let local = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let client = link.run_in(Side::A, || UdpSocket::bind(local))?;
     client.connect(at)?;
-    client.set_read_timeout(Some(Duration::from_secs(5)))?;
+    for socket in [&client, &server] {
+        socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+    }
     thread::scope(|s| {
         s.spawn(|| {
             let mut byte = [0];
@@ -71,8 +73,10 @@ fn transfer(link: &Link, bytes: u64) -> io::Result<()> {
     let at = SocketAddr::from((link.spec().addresses[1], PORT));
     let listener = link.run_in(Side::B, || TcpListener::bind(at))?;
     let mut sender = link.run_in(Side::A, || TcpStream::connect(at))?;
-    let (mut receiver, _) = listener.accept()?;
+    let (receiver, _) = listener.accept()?;
     thread::scope(|s| {
+        // Closed when this ends, however it does: the sender ends with it.
+        let mut receiver = receiver;
         s.spawn(move || {
             let mut block = vec![0; 64 << 10];
             for offset in (0..bytes).step_by(block.len()) {

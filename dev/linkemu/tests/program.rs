@@ -73,6 +73,7 @@ fn ends_cleanly_by(signal: &str, number: i32) {
     let mut child = Running(run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let id = format!("{}.", child.0.id());
     while namespaces_of(&id) < 2 {
+        assert!(child.0.try_wait().unwrap().is_none(), "it ended before its link was up");
         std::thread::sleep(Duration::from_millis(5));
     }
     // Until the command runs there is nobody to forward the signal to, so it is repeated.
