@@ -32,9 +32,10 @@ impl Pace {
         Self { quantum: BATCH, rate: Rate::new(), looked: None }
     }
 
-    /// A batch that is no bulk leaves beside bulk: a keystroke, or its echo.
-    pub(crate) fn typed(&mut self) {
-        self.rate.typed(Instant::now());
+    /// A batch leaves while there is company: `bulk`, or a keystroke or its echo.
+    pub(crate) fn sent(&mut self, bulk: bool) {
+        let now = Instant::now();
+        if bulk { self.rate.moved(now) } else { self.rate.typed(now) }
     }
 
     /// Asks the kernel if it is time to; `company` is whether there is more than one channel. The

@@ -35,6 +35,9 @@ use wire::msg::{self, Disconnect};
 /// How long the peer may take to read what was said before the end.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
+/// How long it may take until why we leave is on its way, behind what is being sent.
+const GOODBYE: Duration = Duration::from_millis(500);
+
 /// The receiving thread's state.
 pub struct Rx<P> {
     session: Session,
@@ -308,6 +311,6 @@ impl<P: Program> Rx<P> {
             connection.disconnect(code, text, out);
             Ok(())
         });
-        let _ = self.session.tx().flush(Flush::Now);
+        let _ = self.session.tx().flush(Flush::Until(Instant::now() + GOODBYE));
     }
 }

@@ -288,8 +288,8 @@ impl Session {
     fn keep_pace(&self, bulk: bool) {
         let company = self.0.company.load(Ordering::Relaxed);
         let Some(mut pace) = self.0.pace.try_lock() else { return };
-        if company && !bulk {
-            pace.typed();
+        if company {
+            pace.sent(bulk);
         }
         if let Some(quantum) = pace.look(self.fd(), company) {
             self.0.quantum.store(quantum, Ordering::Relaxed);

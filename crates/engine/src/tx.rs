@@ -434,13 +434,20 @@ impl<W: Wire> Tx<W> {
                 None => true,
             };
             match flush {
-                Flush::Until(deadline) if left && Instant::now() < deadline => {
+                // What another thread still seals is ahead of them.
+                Flush::Until(deadline)
+                    if (left || self.has_staged()) && Instant::now() < deadline =>
+                {
                     std::thread::sleep(MOMENT);
                 }
                 _ if left || !self.head_ready() => return Ok(()),
                 _ => {}
             }
         }
+    }
+
+    fn has_staged(&self) -> bool {
+        !self.order.lock().ring.is_empty()
     }
 
     fn head_ready(&self) -> bool {

@@ -6,6 +6,9 @@
 //! reached the peer: by a little more while round trips are as short as they were ever seen, by
 //! less while they are longer, so that the queue is gone within [`DRAIN`].
 //!
+//! Bulk that does not fill the path yet is not bounded: the bound begins with a queue that lasts for
+//! a round trip. What reached the peer before that tells nothing of the path.
+//!
 //! A queue that stays although less is sent is somebody else's. Giving way to it would starve our
 //! bulk and help no keystroke, so the bound is lifted for a while. It goes, too, when nobody types.
 
@@ -14,6 +17,9 @@ use sys::TcpInfo;
 
 /// After the last keystroke.
 const TYPING: Duration = Duration::from_secs(10);
+
+/// A keystroke has bulk beside it for so long.
+const BESIDE: Duration = Duration::from_secs(1);
 
 /// Queue that nobody feels, and that keeps the link busy.
 const QUEUE: Duration = Duration::from_millis(4);
@@ -38,7 +44,10 @@ const LIFTED: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Rate {
     limited: bool,
+    /// The last keystroke beside bulk.
     typed: Option<Instant>,
+    /// The last bulk.
+    moved: Option<Instant>,
     /// Most bytes per second that reached the peer since the bound was last lifted.
     most: u64,
     /// Since when the queue is too long.
@@ -49,11 +58,17 @@ pub(crate) struct Rate {
 
 impl Rate {
     pub(crate) fn new() -> Self {
-        Self { limited: false, typed: None, most: 0, queued: None, lifted: None }
+        Self { limited: false, typed: None, moved: None, most: 0, queued: None, lifted: None }
     }
 
     pub(crate) fn typed(&mut self, now: Instant) {
-        self.typed = Some(now);
+        if self.moved.is_some_and(|at| now.saturating_duration_since(at) < BESIDE) {
+            self.typed = Some(now);
+        }
+    }
+
+    pub(crate) fn moved(&mut self, now: Instant) {
+        self.moved = Some(now);
     }
 
     pub(crate) fn is_limited(&self) -> bool {
@@ -75,10 +90,14 @@ impl Rate {
             return None;
         }
         let queue = path.rtt.saturating_sub(path.shortest_rtt);
-        if queue <= QUEUE {
-            self.queued = None;
-        } else if now.saturating_duration_since(*self.queued.get_or_insert(now)) > OURS {
+        let queued = (queue > QUEUE).then(|| *self.queued.get_or_insert(now));
+        self.queued = queued;
+        let lasted = queued.map(|since| now.saturating_duration_since(since));
+        if lasted.is_some_and(|lasted| lasted > OURS) {
             (self.lifted, self.most) = (Some(now + LIFTED), 0);
+            return None;
+        }
+        if !self.limited && lasted.is_none_or(|lasted| lasted < path.rtt) {
             return None;
         }
         self.most = self.most.max(path.delivery_rate);
@@ -109,20 +128,53 @@ mod tests {
         }
     }
 
+    const TRIP: Duration = Duration::from_millis(100);
+
+    /// Bound by a queue that lasted for a round trip, since then.
+    fn bounded() -> (Rate, Instant) {
+        let (mut rate, start) = (Rate::new(), Instant::now());
+        rate.moved(start);
+        rate.typed(start);
+        assert_eq!(rate.look(&path(50), start), None);
+        assert!(matches!(rate.look(&path(50), start + TRIP), Some(Some(_))));
+        (rate, start + TRIP)
+    }
+
     #[test]
     fn nothing_is_bounded_while_nobody_types() {
         let (mut rate, now) = (Rate::new(), Instant::now());
+        rate.moved(now);
         assert_eq!(rate.look(&path(50), now), None);
-        rate.typed(now);
-        assert!(matches!(rate.look(&path(50), now), Some(Some(_))));
+        assert_eq!(rate.look(&path(50), now + TRIP), None);
+        let (mut rate, now) = bounded();
         assert_eq!(rate.look(&path(50), now + TYPING), Some(None));
         assert_eq!(rate.look(&path(50), now + TYPING), None, "once is enough");
     }
 
+    /// A line now and then tells nothing of what the path carries: the next bulk is not to begin at
+    /// its rate.
+    #[test]
+    fn nothing_is_bounded_before_bulk_fills_the_path() {
+        let (mut rate, start) = (Rate::new(), Instant::now());
+        let trickle = TcpInfo { delivery_rate: 30_000, ..path(0) };
+        for second in 0..20 {
+            let now = start + Duration::from_secs(second);
+            rate.typed(now);
+            assert_eq!(rate.look(&path(50), now), None, "there is no bulk");
+        }
+        let begins = start + Duration::from_secs(20);
+        rate.moved(begins);
+        rate.typed(begins);
+        for look in 0..20 {
+            assert_eq!(rate.look(&trickle, begins + look * TRIP / 2), None, "there is no queue");
+        }
+        assert_eq!(rate.look(&path(50), begins + 10 * TRIP), None, "one late acknowledgement");
+        assert_eq!(rate.look(&path(0), begins + 11 * TRIP), None);
+    }
+
     #[test]
     fn the_longer_the_queue_the_less_may_be_sent() {
-        let (mut rate, now) = (Rate::new(), Instant::now());
-        rate.typed(now);
+        let (mut rate, now) = bounded();
         let mut bound = |queue| rate.look(&path(queue), now).flatten().unwrap();
         assert!(bound(0) > RATE, "or the path would never be known to carry more");
         assert!(bound(10) < RATE && bound(30) < bound(10));
@@ -132,8 +184,7 @@ mod tests {
     /// A path whose round trips vary by themselves: what is let through is all that arrives.
     #[test]
     fn bounds_do_not_wear_down_to_nothing() {
-        let (mut rate, now) = (Rate::new(), Instant::now());
-        rate.typed(now);
+        let (mut rate, now) = bounded();
         let mut arrives = RATE;
         for look in 0..1000 {
             let path =
@@ -145,28 +196,29 @@ mod tests {
 
     #[test]
     fn a_queue_that_stays_is_somebody_elses() {
-        let (mut rate, mut now) = (Rate::new(), Instant::now());
+        let (mut rate, began) = bounded();
         let step = Duration::from_millis(50);
-        let mut looks = 0;
-        loop {
+        let mut now = began;
+        let key = |rate: &mut Rate, now| {
+            rate.moved(now);
             rate.typed(now);
-            if rate.look(&path(30), now) == Some(None) {
-                break;
-            }
-            (now, looks) = (now + step, looks + 1);
+            rate.look(&path(30), now)
+        };
+        while key(&mut rate, now) != Some(None) {
+            now += step;
         }
-        assert_eq!(looks, OURS.as_millis() / step.as_millis() + 1);
-        rate.typed(now);
-        assert_eq!(rate.look(&path(30), now + step), None);
+        // It began a round trip before the bound.
+        assert!(now > began + OURS - TRIP && now <= began + OURS - TRIP + step);
+        assert_eq!(key(&mut rate, now + step), None);
         let later = now + LIFTED;
-        rate.typed(later);
-        assert!(matches!(rate.look(&path(30), later), Some(Some(_))));
+        assert_eq!(key(&mut rate, later), None);
+        assert!(matches!(key(&mut rate, later + TRIP), Some(Some(_))));
     }
 
     #[test]
     fn a_path_that_is_not_known_is_not_bounded() {
-        let (mut rate, now) = (Rate::new(), Instant::now());
-        rate.typed(now);
+        let (mut rate, now) = bounded();
+        assert_eq!(rate.look(&TcpInfo::default(), now), Some(None));
         assert_eq!(rate.look(&TcpInfo::default(), now), None);
     }
 }

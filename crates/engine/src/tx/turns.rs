@@ -1,7 +1,7 @@
 //! Who is written before whom while the socket is slow: a wire that takes one write at a time,
 //! when it is told to.
 
-use super::{Tx, Wire};
+use super::{Flush, Tx, Wire};
 use crate::fd::Fd;
 use crate::figures::Clock;
 use crate::line::is_bulk;
@@ -134,4 +134,22 @@ fn a_source_writes_its_own_and_leaves_others_bulk_to_the_tx_thread() {
     until(|| tx.order.lock().ring.is_empty());
     tx.shut(io::ErrorKind::NotConnected);
     writer.join().unwrap().unwrap();
+}
+
+/// What another thread is still sealing leaves first, and the last words are behind it.
+#[test]
+fn last_words_wait_for_what_is_sealed_ahead_of_them() {
+    let tx = Arc::new(Tx::new(Arc::new(Gate::default()), Arc::default()));
+    tx.wire.permit(10);
+    let mut bulk = batch(&tx, DATA);
+    let (ticket, _) = tx.stage(&mut bulk, || true, &Clock::default()).unwrap().unwrap();
+    tx.message(&[::wire::msg::IGNORE; 10]).unwrap();
+    let sealer = Arc::clone(&tx);
+    let sealer = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(100));
+        sealer.seal(ticket, bulk).unwrap();
+    });
+    tx.flush(Flush::Until(Instant::now() + Duration::from_secs(30))).unwrap();
+    assert_eq!(tx.wire.packets().len(), 2);
+    sealer.join().unwrap();
 }
