@@ -45,6 +45,8 @@ struct Sim {
     taken: f64,
     highest_held: u32,
     adjusts: u64,
+    /// Ticks by which the next grant is late.
+    late: u64,
 }
 
 impl Sim {
@@ -70,6 +72,7 @@ impl Sim {
             taken: 0.0,
             highest_held: 0,
             adjusts: 0,
+            late: 0,
         }
     }
 
@@ -130,7 +133,8 @@ impl Sim {
         }
         if let Some(grant) = self.recv.adjust(now).filter(|_| !self.path.unlimited) {
             self.adjusts += 1;
-            self.grants.push_back((self.ticks + self.delay, grant));
+            let late = std::mem::take(&mut self.late);
+            self.grants.push_back((self.ticks + self.delay + late, grant));
         }
     }
 }
@@ -157,6 +161,19 @@ fn a_fast_consumer_gets_what_slow_start_alone_would_give() {
         let ours = Sim::new(path).run(ms(20 * rtt), FAST);
         println!("{rtt} ms {megabits} Mbit/s: {:.3}", ours / free);
         assert!(ours / free > 0.95, "{rtt} ms: {:.3} of {free:.0}", ours / free);
+    }
+}
+
+/// A thread that wakes up late, a segment that is lost: the start goes on all the same.
+#[test]
+fn a_first_grant_that_is_late_by_a_round_trip_stops_nobody() {
+    for rtt in [25, 100, 240] {
+        let path = Path { burst: MIB, ..Path::new(ms(rtt), 1_000.0) };
+        let free = Sim::new(Path { unlimited: true, ..path }).run(ms(8 * rtt), FAST);
+        let mut sim = Sim::new(path);
+        sim.late = 2 * sim.delay;
+        let share = sim.run(ms(8 * rtt), FAST) / free;
+        assert!(share > 0.99, "{rtt} ms: {share:.3}");
     }
 }
 
