@@ -58,6 +58,8 @@ pub struct Rx<P> {
     patient: Option<Instant>,
     /// Longest key exchange that is waited for.
     exchange: Duration,
+    /// When one was given that time again.
+    once_more: Instant,
     finished: bool,
 }
 
@@ -86,6 +88,7 @@ impl<P: Program> Rx<P> {
             quiet_since: Instant::now(),
             patient: None,
             exchange: EXCHANGE,
+            once_more: Instant::now(),
             finished: false,
         }
     }

@@ -152,6 +152,25 @@ fn a_peer_has_an_interval_to_answer_each_question() {
     answering.join().unwrap();
 }
 
+/// The same in the middle of a key exchange: the peer's answer is here.
+#[test]
+fn a_peer_that_answered_our_kexinit_while_we_were_stopped_is_not_left() {
+    let ([_, wire], [(ours, connection), (theirs, peer)]) = logged_in();
+    let plan = || Plan { workers: 0, rekey: RekeyLimit::default() };
+    let tune = || Tune::new(Buffers::default(), Rule::bulk(1 << 20));
+    let (_peer, rx) = theirs.into_session(peer, plan(), tune(), None, Idle).unwrap();
+    let answering = std::thread::spawn(move || rx.run().2);
+    let (session, rx) = ours.into_session(connection, plan(), tune(), None, Idle).unwrap();
+    session.call(|connection, out| connection.rekey(out)).unwrap();
+    std::thread::sleep(LIMIT * 2);
+    let ours = std::thread::spawn(move || rx.exchange_within(LIMIT).run().2);
+    std::thread::sleep(LIMIT * 2);
+    wire.shutdown(std::net::Shutdown::Both).unwrap();
+    let end = ours.join().unwrap();
+    assert!(matches!(end, Err(Error::Closed | Error::Local(..))), "{end:?}");
+    answering.join().unwrap().unwrap_err();
+}
+
 /// B2, where data of routed channels is taken: it is legal until its sender's KEXINIT.
 #[test]
 fn b2_data_behind_the_peers_kexinit_ends_the_session() {

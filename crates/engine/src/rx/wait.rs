@@ -124,17 +124,26 @@ impl<P: Program> Rx<P> {
         }
     }
 
-    /// A peer that neither finishes the key exchange nor leaves.
-    pub(super) fn check_exchange(&self) -> Result<(), Error> {
-        match self.exchange_left() {
-            Some(Duration::ZERO) => Err(Error::Unfinished(self.exchange)),
-            _ => Ok(()),
+    /// A peer that neither finishes the key exchange nor leaves. It has its time once more if its
+    /// answer may be here: this process may have been stopped.
+    pub(super) fn check_exchange(&mut self) -> Result<(), Error> {
+        let Some(since) = self.session.exchanging_since() else { return Ok(()) };
+        if self.exchange_left() != Some(Duration::ZERO) {
+            return Ok(());
         }
+        let mut fd = [PollFd::new(self.session.fd(), PollFlags::IN)];
+        let is_here = poll_until(&mut fd, Some(Duration::ZERO));
+        if self.once_more < since && is_here.is_ok_and(|is_here| is_here) {
+            self.once_more = Instant::now();
+            return Ok(());
+        }
+        Err(Error::Unfinished(self.exchange))
     }
 
     /// Until the key exchange that is running takes too long.
     fn exchange_left(&self) -> Option<Duration> {
-        Some(self.exchange.saturating_sub(self.session.exchanging_since()?.elapsed()))
+        let since = self.session.exchanging_since()?.max(self.once_more);
+        Some(self.exchange.saturating_sub(since.elapsed()))
     }
 
     /// Until the peer must be asked whether it is there, its key is too old, or its answer to our
