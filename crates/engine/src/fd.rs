@@ -114,12 +114,9 @@ impl Fd {
         }
     }
 
-    /// Waits until a read would return at once; regular files always do.
-    pub fn wait_readable(&self) -> io::Result<()> {
-        if self.kind != Kind::File {
-            self.wait(PollFlags::IN, None)?;
-        }
-        Ok(())
+    /// Whether a read would return at once, after waiting for that; regular files always do.
+    pub fn wait_readable(&self, most: Duration) -> io::Result<bool> {
+        Ok(self.kind == Kind::File || self.wait(PollFlags::IN, Some(most))?)
     }
 
     /// Reads into `areas`, waiting for the first byte; 0 is the end.

@@ -20,6 +20,7 @@ use proto::channel::{Grant, LocalId};
 use proto::window;
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use wire::msg;
 
 /// Where bytes come from.
@@ -58,14 +59,26 @@ enum Read {
     End,
 }
 
+/// How often a source that waits for its input looks whether anybody still wants it: what a command
+/// has left behind may hold its output for ever.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What waiting for input came to.
+enum Waited {
+    There,
+    NotYet,
+    End,
+}
+
 impl Source {
-    /// Waits until there is something to read; `false` is the end.
-    fn wait(&mut self) -> io::Result<bool> {
-        match self {
-            Self::Fd(fd) => fd.wait_readable().map(|()| true),
-            Self::Zeros => Ok(true),
-            Self::Producer(producer) => Ok(producer.wait()),
-        }
+    /// Waits until there is something to read, and no longer than [`LOOK`] for a descriptor.
+    fn wait(&mut self) -> io::Result<Waited> {
+        let there = match self {
+            Self::Fd(fd) if !fd.wait_readable(LOOK)? => return Ok(Waited::NotYet),
+            Self::Fd(_) | Self::Zeros => true,
+            Self::Producer(producer) => producer.wait(),
+        };
+        Ok(if there { Waited::There } else { Waited::End })
     }
 
     fn read(&mut self, areas: &mut [IoSliceMut<'_>]) -> io::Result<Read> {
@@ -281,8 +294,9 @@ fn turn(
 ) -> Result<Option<SourceEnd>, Error> {
     // Credit is shared with the channel's other streams: none is reserved while nothing comes.
     match hand.input.time(|| source.wait()) {
-        Ok(true) => {}
-        Ok(false) => return Ok(Some(SourceEnd::Eof)),
+        Ok(Waited::There) => {}
+        Ok(Waited::NotYet) => return Ok(sender.refuses(code).then_some(SourceEnd::Unwanted)),
+        Ok(Waited::End) => return Ok(Some(SourceEnd::Eof)),
         Err(error) => return Ok(Some(SourceEnd::Failed(error))),
     }
     if let Source::Fd(fd) = source

@@ -13,7 +13,7 @@ use proto::channel::LocalId;
 use proto::window::Rule;
 use proto::{Connection, Event, RekeyLimit};
 use std::io::{self, IoSlice, IoSliceMut, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -324,6 +324,21 @@ fn a_consumer_is_told_of_a_close_once_after_the_last_byte() {
     assert_eq!(watch.bytes(), 100_000);
     pair.end();
     assert_eq!(watch.ends(), 1);
+}
+
+/// What a command has left behind may hold its output for ever, and the connection goes on.
+#[test]
+fn a_source_without_input_ends_with_its_channel() {
+    let (silent, mut held) = io::pipe().unwrap();
+    held.write_all(b"x").unwrap();
+    let (sink, mut watch) = picky(usize::MAX);
+    watch.allow(PORTION);
+    let pair = Pair::new(Some(Source::Fd(OwnedFd::from(silent).into())), sink);
+    until("it to run", || pair.near.session.sent() == 1);
+    pair.near.session.call(|connection, out| connection.close(ID, out)).unwrap();
+    let end = pair.near.source_ended.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(end, SourceEnd::Unwanted), "{end:?}");
+    pair.end();
 }
 
 #[test]
