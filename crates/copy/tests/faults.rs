@@ -477,6 +477,33 @@ fn r5_no_space_names_the_file_keeps_the_old_one_and_resumes_with_room() {
     }
 }
 
+/// What waits in the queue when the disk is full is not copied, and what has its name is the old
+/// file: no other name is made one of that.
+#[test]
+fn r1_a_copy_that_stops_links_no_names_to_old_files() {
+    let lab = Lab::new();
+    let small = Small::mount(&lab.path("small"), 24);
+    if !need::have(small.is_some(), "no tmpfs can be mounted") {
+        return;
+    }
+    fs::create_dir(lab.path("tree")).unwrap();
+    fs::create_dir(lab.path("small/tree")).unwrap();
+    fs::write(lab.path("large"), noise(1, 30_000_000)).unwrap();
+    fs::write(lab.path("tree/first"), "new").unwrap();
+    fs::hard_link(lab.path("tree/first"), lab.path("tree/second")).unwrap();
+    for name in ["first", "second"] {
+        fs::write(lab.path("small/tree").join(name), format!("old {name}")).unwrap();
+    }
+    let mut options = options(here(&lab.path("large")), here(&lab.path("small")));
+    options.sources.push(here(&lab.path("tree")));
+    let report = lab.copy(&Options { preserve: true, lanes: lanes(1), ..options });
+    assert!(report.failures[0].why.contains("No space left"), "{report:?}");
+    for name in ["first", "second"] {
+        let left = fs::read_to_string(lab.path("small/tree").join(name)).unwrap();
+        assert_eq!(left, format!("old {name}"), "{report:?}");
+    }
+}
+
 #[test]
 fn r1_a_reader_sees_the_old_file_or_the_whole_new_one() {
     let lab = Lab::new();

@@ -23,7 +23,10 @@ pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
     match complete || !copying.options.delay_updates {
         true => {
             place(copying, control, std::mem::take(&mut late.delayed));
-            link(copying, control, late.links);
+            // Where the copy stopped, a first name may still be that of the old file.
+            if !copying.queue.is_stopped() {
+                link(copying, control, late.links);
+            }
         }
         false => hold_back(copying, control, &late),
     }
