@@ -521,7 +521,8 @@ fn change(below: &mut Below, ask: Ask) -> Result<(), Fault> {
     match ask {
         Ask::Set(open, setting) => local::set(local(&open)?, &setting)?,
         Ask::Sync(open) => local(&open)?.sync_all()?,
-        Ask::Close(_) => {}
+        // Dropping it would tell nobody what did not fit.
+        Ask::Close(open) => sftp::flush(local(&open)?).map_err(io::Error::from)?,
         Ask::SetXattrs(open, pairs) => xattrs::set(local(&open)?, &pairs)?,
         Ask::Rename { from, to } => below.rename(&from, &to)?,
         Ask::Remove(path) => below.remove(&path)?,
