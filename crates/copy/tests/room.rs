@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Lab, STOCK, Small, here, options, our_program, stock, there, tree};
+use common::{Lab, PLAIN, STOCK, Small, here, host, options, our_program, stock, there, tree};
 use copy::options::{Lanes, Options};
 use copy::report::What;
 use stand_ins::noise;
@@ -114,4 +114,24 @@ fn f5_an_error_that_close_reports_fails_the_file() {
         assert!(told.contains("quota exceeded"), "{server:?}: {told}");
         assert_eq!(fs::read_to_string(lab.path("target")).unwrap(), "old", "{server:?}");
     }
+}
+
+/// As said by a server of ours, whose words for it are not this host's.
+#[test]
+fn r5_a_spent_quota_at_the_server_ends_the_copy() {
+    if !need::require(&["strace"]) {
+        return;
+    }
+    let lab = Lab::new();
+    for name in 0..1000 {
+        fs::create_dir_all(lab.path("source")).unwrap();
+        fs::write(lab.path(&format!("source/{name}")), "x").unwrap();
+    }
+    let strace = ["-f", "-qq", "-o", "/dev/null", "-e", "inject=fsync:error=EDQUOT"];
+    let ours = our_program();
+    let server = host("strace", &[&strace[..], &[&ours, "-P", PLAIN]].concat());
+    let options = options(here(&lab.path("source")), there(&server, &lab.path("target")));
+    let report = lab.copy(&Options { lanes: one(), fsync: true, ..options });
+    assert!(report.failures[0].why.contains("uota exceeded"), "{report:?}");
+    assert!(report.failures.len() < 900, "{} failures", report.failures.len());
 }

@@ -219,9 +219,9 @@ impl From<sftp::client::Error> for Fault {
     }
 }
 
-/// Servers that say why in words.
+/// Servers that say why in words: "Quota exceeded" is ours, "Disk quota exceeded" the C library's.
 fn is_full(text: &str) -> bool {
-    let full = ["No space left", "quota exceeded", "Read-only file system"];
+    let full = ["No space left", "uota exceeded", "Read-only file system"];
     full.iter().any(|full| text.contains(full))
 }
 
