@@ -10,6 +10,7 @@ use copy::report::What;
 use stand_ins::noise;
 use std::fs;
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::process::Command;
 
 fn one() -> Lanes {
@@ -68,6 +69,43 @@ fn r1_a_copy_that_stops_links_no_names_to_old_files() {
         let left = fs::read_to_string(lab.path("small/tree").join(name)).unwrap();
         assert_eq!(left, format!("old {name}"), "{report:?}");
     }
+}
+
+/// Where sftp begins: the file's directory has no name then.
+#[test]
+fn r5_no_space_is_told_also_where_the_server_starts() {
+    let lab = Lab::new();
+    let small = Small::mount(&lab.path("small"), 24);
+    if !need::have(small.is_some(), "no tmpfs can be mounted") {
+        return;
+    }
+    fs::write(lab.path("source"), noise(1, 30_000_000)).unwrap();
+    let line = format!("cd {} && exec {STOCK}", lab.path("small").display());
+    let server = host("/bin/sh", &["-c", &line]);
+    let report = lab.copy(&options(here(&lab.path("source")), there(&server, Path::new("name"))));
+    assert!(report.failures[0].why.contains("No space left"), "{report:?}");
+}
+
+/// Little room is left, and that is not why a file fails.
+#[test]
+fn r5_another_cause_is_told_on_a_disk_that_is_almost_full() {
+    let lab = Lab::new();
+    let small = Small::mount(&lab.path("small"), 1);
+    if !need::have(small.is_some(), "no tmpfs can be mounted") {
+        return;
+    }
+    fs::create_dir(lab.path("source")).unwrap();
+    fs::write(lab.path("taken"), "x").unwrap();
+    fs::create_dir(lab.path("small/taken")).unwrap();
+    fs::write(lab.path("small/other"), noise(1, 100_000)).unwrap();
+    for name in 0..600 {
+        fs::write(lab.path(&format!("source/{name}")), "").unwrap();
+    }
+    let mut options = options(here(&lab.path("taken")), there(&stock(), &lab.path("small")));
+    options.sources.push(here(&lab.path("source")));
+    let report = lab.copy(&Options { lanes: one(), ..options });
+    assert_eq!((report.copied, report.failures.len()), (600, 1), "{report:?}");
+    assert!(report.failures[0].why.contains("there is a directory"), "{report:?}");
 }
 
 /// `lhscp` in a lab: its home is there.

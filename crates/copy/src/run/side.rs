@@ -219,9 +219,10 @@ impl From<sftp::client::Error> for Fault {
     }
 }
 
-/// Servers that say why in words: "Quota exceeded" is ours, "Disk quota exceeded" the C library's.
+/// Servers that say why in words, of their C library, of Go's or their own.
 fn is_full(text: &str) -> bool {
-    let full = ["No space left", "uota exceeded", "Read-only file system"];
+    let text = text.to_lowercase();
+    let full = ["no space left", "quota exceeded", "read-only file system"];
     full.iter().any(|full| text.contains(full))
 }
 
@@ -306,8 +307,10 @@ impl There {
         *self.has.get_or_init(|| ask().unwrap_or_default())
     }
 
+    /// What the server calls a path; where it starts is `.`.
     pub(super) fn at(&self, path: &[u8]) -> Vec<u8> {
-        names::join(&self.root, path)
+        let path = names::join(&self.root, path);
+        if path.is_empty() { b".".to_vec() } else { path }
     }
 
     fn ask(&self, ask: Ask, token: u64) -> Option<Answered> {
