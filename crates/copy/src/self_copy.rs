@@ -26,9 +26,11 @@ pub(crate) fn check(sources: &[Operand], target: &Operand) -> Result<(), String>
 
 fn is_own_target(source: &Path, target: &Path) -> bool {
     let contents = source.as_os_str().as_bytes().ends_with(b"/.");
+    // It is called there as it was called here, be that a link.
+    let name = source.file_name().filter(|_| !contents);
     let (Ok(source), Some(target)) = (source.canonicalize(), real(target)) else { return false };
-    let own_name = source.file_name().map(|name| target.join(name));
-    target.starts_with(&source) || (!contents && target.is_dir() && own_name == Some(source))
+    let own = name.and_then(|name| target.join(name).canonicalize().ok());
+    target.starts_with(&source) || own == Some(source)
 }
 
 /// Where a path really is, also if only its directory is there.
@@ -51,11 +53,18 @@ mod tests {
         fs::create_dir_all(dir.path().join("d/sub")).unwrap();
         fs::write(dir.path().join("file"), "x").unwrap();
         std::os::unix::fs::symlink("d", dir.path().join("link")).unwrap();
+        std::os::unix::fs::symlink("d/sub", dir.path().join("current")).unwrap();
+        std::os::unix::fs::symlink("../file", dir.path().join("d/file")).unwrap();
+        std::os::unix::fs::symlink("../file", dir.path().join("d/other")).unwrap();
         let cases = [
             ("file", "file", true),
             ("file", ".", true),
             ("file", "new", false),
-            ("file", "d", false),
+            ("file", "d", true),
+            ("file", "d/sub", false),
+            ("current", ".", true),
+            ("d/other", ".", false),
+            ("d/other", "d", true),
             ("d", "d", true),
             ("d", "d/new", true),
             ("d", "d/sub", true),

@@ -404,14 +404,20 @@ fn nothing_is_copied_into_itself_on_one_host() {
         ("d/", "", true),
         ("d/file", "d/file", true),
         ("d/file", "d", true),
+        ("current", "", true),
+        ("d/other", "", false),
+        ("d/other", "d", true),
         ("d/.", "new", false),
         ("d", "d2", false),
-        ("d/file", "d/other", false),
+        ("d/file", "d/third", false),
     ] {
         let lab = Lab::new();
         fs::create_dir_all(lab.path("root/d/sub")).unwrap();
         fs::write(lab.path("root/d/file"), "x").unwrap();
+        fs::write(lab.path("root/file"), "x").unwrap();
         std::os::unix::fs::symlink("d", lab.path("root/link")).unwrap();
+        std::os::unix::fs::symlink("d/sub", lab.path("root/current")).unwrap();
+        std::os::unix::fs::symlink("../file", lab.path("root/d/other")).unwrap();
         let before = tree(&lab.path("root"));
         let (host, root) = (stock(), lab.path("root"));
         let at = |name: &str| there(&host, Path::new(&format!("{}/{name}", root.display())));

@@ -432,51 +432,6 @@ fn r6_a_source_that_is_not_there_is_an_error() {
     }
 }
 
-/// A tmpfs of so many MiB, if this user may mount one.
-struct Small(std::path::PathBuf);
-
-impl Small {
-    fn mount(at: &Path, mib: u32) -> Option<Self> {
-        fs::create_dir_all(at).ok()?;
-        let mut mount = std::process::Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"]).arg(at);
-        mount.status().ok()?.success().then(|| Self(at.to_owned()))
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
-#[test]
-fn r5_no_space_names_the_file_keeps_the_old_one_and_resumes_with_room() {
-    for upload in [true, false] {
-        let lab = Lab::new();
-        let small = Small::mount(&lab.path("small"), 24);
-        need::have(small.is_some(), "no tmpfs can be mounted");
-        let Some(small) = small else { return };
-        fs::write(lab.path("source"), noise(1, 30_000_000)).unwrap();
-        let target = lab.path("small/target");
-        fs::write(&target, "old").unwrap();
-        let options: Options = match upload {
-            true => options(here(&lab.path("source")), there(&stock(), &target)),
-            false => options(there(&stock(), &lab.path("source")), here(&target)),
-        };
-        let report = lab.copy(&options);
-        assert_eq!(report.exit_code(), 1, "upload {upload}");
-        assert!(matches!(&report.failures[0].what, What::Path(path) if path == b"target"));
-        assert!(report.failures[0].why.contains("No space left"), "upload {upload}: {report:?}");
-        assert_eq!(fs::read(&target).unwrap(), b"old");
-        let more = ["-o", "remount,size=64m"];
-        std::process::Command::new("mount").args(more).arg(&small.0).status().unwrap();
-        let report = lab.good(&options);
-        assert_eq!(tree(&lab.path("source")), tree(&target));
-        assert!(report.bytes < 20_000_000, "it goes on: {report:?}");
-    }
-}
-
 #[test]
 fn r1_a_reader_sees_the_old_file_or_the_whole_new_one() {
     let lab = Lab::new();

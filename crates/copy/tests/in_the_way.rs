@@ -255,6 +255,26 @@ fn updates_that_are_delayed_come_together_or_not_at_all() {
     }
 }
 
+/// Without a journal the next run has other names for its part files: nobody would come back.
+#[test]
+fn updates_that_no_run_can_go_on_with_leave_nothing() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        plant(&lab, &["a", "b/c"]);
+        fs::write(lab.path("source/large"), vec![b'x'; 3_000_000]).unwrap();
+        let _special = UnixListener::bind(lab.path("source/socket")).unwrap();
+        let options = options(here(&lab.path("source")), target);
+        let notes = Notes::default();
+        let report =
+            copy::run_with_state(&Options { delay_updates: true, ..options }, &notes, None);
+        assert_eq!((report.exit_code(), report.failures.len()), (1, 1), "{name}: {report:?}");
+        assert_eq!(parts(&lab.path("target")), NONE, "{name}");
+        let notes = notes.0.lock().unwrap().concat();
+        assert!(notes.contains("3 names stay as they were, as some failed"), "{name}: {notes}");
+    }
+}
+
 #[test]
 fn a_further_name_of_a_file_that_failed_is_not_linked_to_what_is_there() {
     let lab = Lab::new();

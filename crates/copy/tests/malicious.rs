@@ -5,9 +5,9 @@
 
 mod common;
 
-use common::{Lab, here, host, options, there, tree};
-use copy::Report;
+use common::{Lab, Notes, here, host, options, there, tree};
 use copy::options::Options;
+use copy::{Observer, Report};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,10 +19,15 @@ fn adversary() -> PathBuf {
 
 /// Downloads the adversary's tree while it tells `lie`.
 fn download(lab: &Lab, lie: &str, preserve: bool) -> Report {
+    watched(lab, lie, preserve, &())
+}
+
+fn watched(lab: &Lab, lie: &str, preserve: bool, observer: &dyn Observer) -> Report {
     let host = host(adversary().to_str().unwrap(), &[lie]);
     fs::create_dir_all(lab.path("target")).unwrap();
     let target = here(&lab.path("target"));
-    lab.copy(&Options { preserve, ..options(there(&host, Path::new("tree")), target) })
+    let options = options(there(&host, Path::new("tree")), target);
+    lab.watch(&Options { preserve, ..options }, observer)
 }
 
 /// What there is in the lab, beside the target and our own journal.
@@ -106,6 +111,18 @@ fn f6_replies_that_do_not_fit_their_question_cannot_loop_or_pass() {
     }
     let lab = Lab::new();
     assert_eq!(download(&lab, "short", false).failures, [], "a byte at a time is slow, not wrong");
+}
+
+#[test]
+fn the_end_of_a_lane_whose_server_breaks_the_protocol_is_told() {
+    let (lab, notes) = (Lab::new(), Notes::default());
+    watched(&lab, "oversized", false, &notes);
+    let notes = notes.0.lock().unwrap();
+    let count = |words: &[&str]| {
+        notes.iter().filter(|note| words.iter().any(|word| note.starts_with(word))).count()
+    };
+    assert!(notes.iter().any(|note| note.contains("broke the SFTP protocol")), "{notes:?}");
+    assert_eq!(count(&["LaneOpened"]), count(&["LaneClosed", "LaneFailed"]), "{notes:?}");
 }
 
 #[test]

@@ -111,7 +111,6 @@ impl<'a> Control<'a> {
         directory: &[u8],
         most: usize,
     ) -> Result<Vec<Vec<u8>>, Fault> {
-        let directory = if directory.is_empty() { b"." } else { directory };
         let Told::Open(open) = self.call(at, Ask::Opendir(directory.to_vec()))? else {
             return Err(Fault::Missing);
         };

@@ -290,7 +290,10 @@ impl Crew<'_> {
                 }
                 Err(Trouble::Later(why)) => (why, false),
                 Ok(End::Over | End::Retired) => break,
-                Ok(End::Broken(why)) => return self.gone(why),
+                Ok(End::Broken(why)) => {
+                    self.tell_failed(&why, None);
+                    return self.gone(why);
+                }
                 Ok(End::Lost { why, worked }) => (why, worked),
             };
             if worked {
@@ -343,8 +346,7 @@ impl Crew<'_> {
     fn wait(&mut self, why: String) -> bool {
         let retry_in = self.backoff.next(chance());
         self.copying.report().retries += 1;
-        let (lane, words) = (self.id, why.as_str());
-        self.copying.observer.observe(&Event::LaneFailed { lane, why: words, retry_in });
+        self.tell_failed(&why, retry_in);
         match retry_in {
             None => {
                 self.gone(why);
@@ -359,6 +361,10 @@ impl Crew<'_> {
                 }
             }
         }
+    }
+
+    fn tell_failed(&self, why: &str, retry_in: Option<Duration>) {
+        self.copying.observer.observe(&Event::LaneFailed { lane: self.id, why, retry_in });
     }
 
     /// A limit: no error, unless nobody is left.

@@ -23,7 +23,10 @@ pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
     match complete || !copying.options.delay_updates {
         true => {
             place(copying, control, std::mem::take(&mut late.delayed));
-            link(copying, control, late.links);
+            // Where the copy stopped, a first name may still be that of the old file.
+            if !copying.queue.is_stopped() {
+                link(copying, control, late.links);
+            }
         }
         false => hold_back(copying, control, &late),
     }
@@ -102,16 +105,20 @@ fn all<T>(
     }
 }
 
-/// Nothing takes its name. Files are for the next run to go on with; links are made anew.
+/// Nothing takes its name. Files are for the next run to go on with, if it knows them by a journal;
+/// links are made anew.
 fn hold_back(copying: &Copying<'_>, control: &mut Control<'_>, late: &Late) {
+    let known = copying.journal.is_some();
     let names = late.delayed.iter().map(|file| &file.entry.to);
     let mut names = names.chain(late.links.iter().map(|(_, to)| to));
     if let Some(first) = names.next() {
-        let why = format!("{} names wait for the next run, as some failed", 1 + names.count());
+        let become_ = if known { "wait for the next run" } else { "stay as they were" };
+        let why = format!("{} names {become_}, as some failed", 1 + names.count());
         copying.warn(Some(first), &why);
     }
-    let links = late.delayed.iter().filter(|file| file.entry.meta.kind == Kind::Symlink);
-    all(control, links.map(|link| ((), Ask::Remove(link.part.clone()))), |(), _| {});
+    let is_lost = |file: &&Delayed| !known || file.entry.meta.kind == Kind::Symlink;
+    let lost = late.delayed.iter().filter(is_lost);
+    all(control, lost.map(|file| ((), Ask::Remove(file.part.clone()))), |(), _| {});
 }
 
 /// Every finished file takes its name. A rename that a broken connection left without an answer is

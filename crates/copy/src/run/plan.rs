@@ -362,8 +362,10 @@ fn own_target(
         let below = target.strip_prefix(source.as_slice());
         let holds = below.is_some_and(|below| below.is_empty() || below.starts_with(b"/"));
         let contents = from.ends_with(b"/.");
-        let own_name = names::last(from).map(|name| names::join(&target, name));
-        holds || (!contents && is_directory && own_name == Some(source))
+        // It is called there as it is called here, be that a link.
+        let name = names::last(from).filter(|_| !contents && is_directory);
+        let own = |name| real(control, &names::join(&target, name)) == Some(source);
+        holds || name.is_some_and(own)
     };
     roots.iter().find(is_own).map(|(from, _)| from.clone())
 }

@@ -219,9 +219,10 @@ impl From<sftp::client::Error> for Fault {
     }
 }
 
-/// Servers that say why in words.
+/// Servers that say why in words, of their C library, of Go's or their own.
 fn is_full(text: &str) -> bool {
-    let full = ["No space left", "quota exceeded", "Read-only file system"];
+    let text = text.to_lowercase();
+    let full = ["no space left", "quota exceeded", "read-only file system"];
     full.iter().any(|full| text.contains(full))
 }
 
@@ -306,8 +307,10 @@ impl There {
         *self.has.get_or_init(|| ask().unwrap_or_default())
     }
 
+    /// What the server calls a path; where it starts is `.`.
     pub(super) fn at(&self, path: &[u8]) -> Vec<u8> {
-        names::join(&self.root, path)
+        let path = names::join(&self.root, path);
+        if path.is_empty() { b".".to_vec() } else { path }
     }
 
     fn ask(&self, ask: Ask, token: u64) -> Option<Answered> {
@@ -521,7 +524,8 @@ fn change(below: &mut Below, ask: Ask) -> Result<(), Fault> {
     match ask {
         Ask::Set(open, setting) => local::set(local(&open)?, &setting)?,
         Ask::Sync(open) => local(&open)?.sync_all()?,
-        Ask::Close(_) => {}
+        // Dropping it would tell nobody what did not fit.
+        Ask::Close(open) => sftp::flush(local(&open)?).map_err(io::Error::from)?,
         Ask::SetXattrs(open, pairs) => xattrs::set(local(&open)?, &pairs)?,
         Ask::Rename { from, to } => below.rename(&from, &to)?,
         Ask::Remove(path) => below.remove(&path)?,

@@ -188,3 +188,25 @@ impl Observer for Notes {
         self.0.lock().unwrap().push(format!("{event:?}"));
     }
 }
+
+/// A tmpfs of so many MiB, if this user may mount one.
+pub(crate) struct Small(PathBuf);
+
+impl Small {
+    pub(crate) fn mount(at: &Path, mib: u32) -> Option<Self> {
+        fs::create_dir_all(at).ok()?;
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"]).arg(at);
+        mount.status().ok()?.success().then(|| Self(at.to_owned()))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}

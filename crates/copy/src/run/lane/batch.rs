@@ -401,6 +401,7 @@ impl Lane<'_> {
             if fsync {
                 file.sync_all()?;
             }
+            sftp::flush(&file).map_err(io::Error::from)?;
             let meta = local::fstat(&file)?;
             below.rename(&part, &entry.to)?;
             Ok(meta)

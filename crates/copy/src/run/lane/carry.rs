@@ -188,7 +188,10 @@ impl Lane<'_> {
                 let fault = job.fault().unwrap_or(Fault::Missing);
                 self.failed(id, fault);
             }
-            After::Going if idle && !self.take_share(id) => drop(self.leave(id)),
+            // A lane that is to end leaves what nobody has taken to others.
+            After::Going if idle && (self.is_retired() || !self.take_share(id)) => {
+                self.leave(id);
+            }
             After::Going => {}
         }
     }

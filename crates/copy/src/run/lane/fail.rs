@@ -5,7 +5,7 @@ use super::super::names;
 use super::super::queue::Entry;
 use super::super::side::{Answered, Ask, Fault, Told};
 use super::{At, File, FileId, Lane, Stage, What};
-use sftp::codec::Statvfs;
+use sftp::codec::{Status, Statvfs};
 use std::sync::Arc;
 
 /// Less room than this, in bytes, is none: what was written last did not fit.
@@ -88,7 +88,8 @@ impl Lane<'_> {
 
     /// Servers that say no more than "Failure" are asked whether there is room.
     fn may_be_full(&self, fault: &Fault) -> bool {
-        matches!(fault, Fault::Other(_)) && self.ends.target.has().statvfs
+        let bare = matches!(fault, Fault::Other(why) if why == Status::Failure.text());
+        bare && self.ends.target.has().statvfs
     }
 
     /// How much room there is where a file failed.

@@ -27,6 +27,8 @@ mod proof;
 mod span;
 mod start;
 mod sum;
+#[cfg(test)]
+mod tests;
 
 pub(super) use ends::{At, Ends};
 
@@ -188,6 +190,11 @@ impl<'a> Lane<'a> {
         self.copying.options.test.is_some()
     }
 
+    /// Whether somebody wants fewer lanes.
+    fn is_retired(&self) -> bool {
+        self.retire.load(Ordering::Relaxed)
+    }
+
     /// Works until there is nothing left, or the channel breaks.
     pub(super) fn work(mut self) -> End {
         loop {
@@ -223,7 +230,7 @@ impl<'a> Lane<'a> {
 
     /// Takes what there is room for; waits for work only if it has none.
     fn fill(&mut self) -> Option<End> {
-        let retire = self.retire.load(Ordering::Relaxed);
+        let retire = self.is_retired();
         self.flight.beside(self.copying.lanes(), self.block);
         self.read_on();
         self.pump();
