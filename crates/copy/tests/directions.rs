@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Lab, exact, here, options, parts, plant, stock, there, tree};
+use common::{Lab, exact, here, options, ours, parts, plant, stock, there, tree};
 use copy::options::{Amount, Lanes, Options};
 use copy::report::Through;
 use stand_ins::noise;
@@ -22,6 +22,8 @@ fn directions() -> Vec<(&'static str, Way)> {
         ("up", |from, to| options(here(from), there(&stock(), to))),
         ("down", |from, to| options(there(&stock(), from), here(to))),
         ("across", |from, to| options(there(&stock(), from), there(&stock(), to))),
+        ("ours to stock", |from, to| options(there(&ours(&[]), from), there(&stock(), to))),
+        ("stock to ours", |from, to| options(there(&stock(), from), there(&ours(&[]), to))),
         ("within", |from, to| {
             let host = stock();
             options(there(&host, from), there(&host, to))
@@ -199,7 +201,8 @@ fn delayed_updates_are_put_in_place_together_at_the_end() {
         fs::remove_dir_all(target.join("unreadable")).unwrap();
         let again = lab.good(&options);
         assert_eq!(tree(&lab.path("source")), tree(&target), "{direction}");
-        assert!(again.bytes < 1000, "{direction}: {again:?}");
+        // Where the source cannot be asked, it is read once more to be compared.
+        assert!(again.bytes < 1000 || direction == "stock to ours", "{direction}: {again:?}");
     }
 }
 
