@@ -341,6 +341,58 @@ fn special_files_are_reported() {
     assert!(lab.path("target/x").exists());
 }
 
+/// Every direction, and those in which small files go together.
+fn directions_and_batches() -> Vec<(&'static str, Way)> {
+    let mut all = directions();
+    all.push(("up to ours", |from, to| options(here(from), there(&ours(&[]), to))));
+    all.push(("down from ours", |from, to| options(there(&ours(&[]), from), here(to))));
+    all
+}
+
+#[test]
+fn a_file_that_says_it_is_empty_is_read_to_its_end() {
+    // What the kernel makes while it is read: short, and of more than one block.
+    let mut sleeper = std::process::Command::new("sleep");
+    let sleeper = sleeper.envs((0..15).map(|at| (at.to_string(), "x".repeat(100_000))));
+    let mut sleeper = sleeper.arg("1000").spawn().unwrap();
+    let long = format!("/proc/{}/environ", sleeper.id());
+    let made = ["/proc/version", &long].map(Path::new);
+    for (direction, way) in directions_and_batches() {
+        for (source, [verify, inplace, preserve, delay_updates]) in [
+            (made[0], [false; 4]),
+            (made[1], [false; 4]),
+            (made[0], [true, false, true, false]),
+            (made[0], [false, true, false, false]),
+            (made[0], [false, false, false, true]),
+        ] {
+            let (lab, content) = (Lab::new(), fs::read(source).unwrap());
+            let plain = way(source, &lab.path("target"));
+            let options = Options { verify, inplace, preserve, delay_updates, ..plain };
+            // It takes the place of what is longer, and is not believed to be there.
+            fs::write(lab.path("target"), noise(1, 100_000)).unwrap();
+            for _ in 0..2 {
+                let report = lab.good(&options);
+                let moved = (report.copied, report.verified, report.bytes);
+                assert_eq!(moved, (1, 0, content.len() as u64), "{direction}: {report:?}");
+                assert!(fs::read(lab.path("target")).unwrap() == content, "{direction}");
+            }
+        }
+    }
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+}
+
+#[test]
+fn an_empty_target_is_not_what_a_file_without_a_size_has() {
+    for (direction, way) in directions_and_batches() {
+        let lab = Lab::new();
+        fs::write(lab.path("target"), "").unwrap();
+        let source = Path::new("/proc/version");
+        lab.good(&Options { verify: true, ..way(source, &lab.path("target")) });
+        assert_eq!(fs::read(lab.path("target")).unwrap(), fs::read(source).unwrap(), "{direction}");
+    }
+}
+
 #[test]
 fn made_up_data_touches_no_disk() {
     let lab = Lab::new();
