@@ -169,6 +169,25 @@ fn in_place_writes_into_the_file_that_is_there() {
 }
 
 #[test]
+fn in_place_a_link_is_replaced_and_not_written_through() {
+    use std::os::unix::fs::symlink;
+    for (direction, way) in directions_and_batches() {
+        for referent in ["outside", "nowhere"] {
+            let lab = Lab::new();
+            fs::write(lab.path("source"), noise(1, 300_000)).unwrap();
+            fs::write(lab.path("outside"), "theirs").unwrap();
+            symlink(lab.path(referent), lab.path("target")).unwrap();
+            let way = way(&lab.path("source"), &lab.path("target"));
+            let report = lab.good(&Options { inplace: true, ..way });
+            assert_eq!(report.copied, 1, "{direction}: {report:?}");
+            assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")), "{direction}");
+            assert_eq!(fs::read(lab.path("outside")).unwrap(), b"theirs", "{direction}");
+            assert!(!lab.path("nowhere").exists(), "{direction}");
+        }
+    }
+}
+
+#[test]
 fn in_place_nothing_old_is_left_where_the_source_has_holes() {
     use std::os::unix::fs::FileExt;
     for (direction, way) in directions() {

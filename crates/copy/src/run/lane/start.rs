@@ -132,6 +132,8 @@ impl Lane<'_> {
             Stage::New(_) if self.is_test() => Way::Device,
             Stage::New(_) if file.old.is_some_and(|old| old.kind == Kind::Special) => Way::Device,
             Stage::New(_) if file.compare => Way::Compare,
+            // A link is replaced: it may lead out of the target (F2).
+            Stage::New(_) if file.old.is_some_and(|old| old.kind == Kind::Symlink) => Way::Part,
             Stage::New(_) if self.copying.options.inplace => Way::InPlace,
             Stage::New(_) => Way::Part,
         }
