@@ -33,6 +33,12 @@ pub(super) struct Failed {
     pub(super) why: String,
 }
 
+impl From<Failed> for Failure {
+    fn from(Failed { what, why }: Failed) -> Self {
+        Self { what, why }
+    }
+}
+
 /// Hosts that are known already: a passphrase is asked once. And where journals are kept.
 pub(super) struct Hosts<'a> {
     known: Vec<(Arc<Host>, remote::Host)>,
@@ -67,6 +73,54 @@ pub(super) fn legs(sources: &[Place]) -> impl Iterator<Item = &[Place]> {
         (None, None) => true,
         _ => false,
     })
+}
+
+/// Sources on several hosts that would get the same name. No host is asked: with `-r` they may be
+/// directories, which go together, and what patterns stand for is not known. Such files are told of
+/// by the scan.
+pub(super) fn clash(options: &Options) -> Option<Failure> {
+    if options.recursive {
+        return None;
+    }
+    let mut first: HashMap<Vec<u8>, (usize, &Place)> = HashMap::new();
+    for (leg, sources) in legs(&options.sources).enumerate() {
+        for source in sources {
+            let Some(name) = plain_name(source) else { continue };
+            let (other, at) = *first.entry(name.clone()).or_insert((leg, source));
+            if other != leg {
+                return Some(two_sources(name, [at, source].map(shown_place)).into());
+            }
+        }
+    }
+    None
+}
+
+/// What a source is called at the target, if that can be told from its path.
+fn plain_name(source: &Place) -> Option<Vec<u8>> {
+    let path = match source {
+        Place::Local(path) => path.as_os_str().as_bytes().to_vec(),
+        Place::Remote(Remote { path, .. }) if glob::is_pattern(path) => return None,
+        Place::Remote(Remote { path, .. }) => remote_path(&glob::unescaped(path)),
+    };
+    names::last(&path).map(<[u8]>::to_vec)
+}
+
+fn shown_place(place: &Place) -> String {
+    match place {
+        Place::Local(path) => shown("", path.as_os_str().as_bytes()),
+        Place::Remote(Remote { host, path }) => shown(&host.name, path),
+    }
+}
+
+/// A path of a host; of this one without a name.
+pub(super) fn shown(host: &str, path: &[u8]) -> String {
+    let colon = if host.is_empty() { "" } else { ":" };
+    format!("{host}{colon}{}", crate::shown(path))
+}
+
+fn two_sources(to: Vec<u8>, [one, two]: [String; 2]) -> Failed {
+    let why = format!("it would be the target of two sources: {one} and {two}");
+    Failed { what: What::Path(to), why }
 }
 
 /// A copy from one host to one host.
@@ -291,9 +345,8 @@ fn distinct(roots: impl Iterator<Item = Root>) -> Result<Vec<Root>, Failed> {
         match distinct.get(at) {
             Some(other) if other.from == root.from => continue,
             Some(other) if [other.meta.kind, root.meta.kind] != [Kind::Directory; 2] => {
-                let [one, two] = [&other.from, &root.from].map(|from| crate::shown(from));
-                let why = format!("it would be the target of two sources: {one} and {two}");
-                return Err(Failed { what: What::Path(root.to), why });
+                let both = [&other.from, &root.from].map(|from| shown("", from));
+                return Err(two_sources(root.to, both));
             }
             _ => distinct.push(root),
         }
