@@ -70,6 +70,40 @@ fn r6_a_listed_directory_that_cannot_be_is_an_error() {
     }
 }
 
+/// What an earlier run of the same command has not made is a directory to copy into.
+#[test]
+fn a_target_that_nothing_was_copied_to_is_not_ours() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        let options = options(here(&lab.path("source")), target);
+        // There is nothing to copy; then it is a directory, and -r is missing.
+        for recursive in [true, false] {
+            let report = lab.copy(&Options { recursive, ..options.clone() });
+            assert_eq!(report.exit_code(), 1, "{name}: {report:?}");
+            assert!(!lab.path("target").exists(), "{name}");
+            plant(&lab, &["x"]);
+        }
+        fs::create_dir(lab.path("target")).unwrap();
+        lab.good(&options);
+        assert_eq!(fs::read_to_string(lab.path("target/source/x")).unwrap(), "x", "{name}");
+    }
+}
+
+#[test]
+fn a_file_goes_into_a_directory_that_was_made_after_it_was_missing() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        let options = options(here(&lab.path("source/x")), target);
+        assert_eq!(lab.copy(&options).exit_code(), 1, "{name}");
+        plant(&lab, &["x"]);
+        fs::create_dir(lab.path("target")).unwrap();
+        lab.good(&options);
+        assert_eq!(fs::read_to_string(lab.path("target/x")).unwrap(), "x", "{name}");
+    }
+}
+
 #[test]
 fn r1_two_sources_of_one_name_are_refused_before_anything_is_copied() {
     for at in 0..3 {

@@ -311,8 +311,10 @@ impl Leg {
                 (parent.to_vec(), Some(name.to_vec()))
             }
         };
-        let trees = roots.iter().all(is_tree);
-        let makes = name.is_some() && old.is_none() && trees && !options.dry_run;
+        // Without -r a directory is an error, and makes none.
+        let trees = !roots.is_empty() && roots.iter().all(is_tree);
+        let copied = options.recursive || options.list.is_some();
+        let makes = name.is_some() && old.is_none() && trees && copied && !options.dry_run;
         if let Some(journal) = journal.filter(|_| makes) {
             // The same command means the same, though its target is there by then.
             let _ = journal.note_made_target();
