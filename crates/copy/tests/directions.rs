@@ -270,6 +270,45 @@ fn names_are_taken_as_scp_takes_them() {
 }
 
 #[test]
+fn one_name_of_a_pattern_that_leads_nowhere_ends_nothing() {
+    let lab = Lab::new();
+    for directory in ["d", "t/d1", "t/d2", "t/d3"] {
+        fs::create_dir_all(lab.path(directory)).unwrap();
+    }
+    for file in ["d/a", "d/c", "t/d2/conf", "t/file"] {
+        fs::write(lab.path(file), file).unwrap();
+    }
+    std::os::unix::fs::symlink("nowhere", lab.path("d/b")).unwrap();
+    for host in [stock(), ours(&[])] {
+        for (pattern, copied, failed) in [
+            ("d/*", &["a", "c"][..], Some("d/b")),
+            // Names that are not there are none that it stands for.
+            ("t/*/conf", &["conf"], None),
+            ("t/*/none", &[], Some("t/*/none")),
+        ] {
+            let target = lab.path("target");
+            fs::create_dir(&target).unwrap();
+            let report = lab.copy(&options(there(&host, &lab.path(pattern)), here(&target)));
+            let told: Vec<_> = report.failures.iter().map(|failure| &failure.what).collect();
+            let path = |name: &str| lab.path(name).into_os_string().into_encoded_bytes();
+            let expected = failed.map(|name| copy::report::What::Path(path(name)));
+            assert_eq!(told, expected.iter().collect::<Vec<_>>(), "{pattern}");
+            let found = tree(&target).into_keys().skip(1).collect::<Vec<_>>();
+            assert_eq!(
+                found,
+                copied.iter().map(std::path::PathBuf::from).collect::<Vec<_>>(),
+                "{pattern}"
+            );
+            fs::remove_dir_all(&target).unwrap();
+        }
+        fs::remove_file(lab.path("d/c")).unwrap();
+        let report = lab.copy(&options(there(&host, &lab.path("d/*")), here(&lab.path("new"))));
+        assert_eq!((report.exit_code(), lab.path("new").exists()), (1, false), "{report:?}");
+        fs::write(lab.path("d/c"), "d/c").unwrap();
+    }
+}
+
+#[test]
 fn another_users_home_is_where_the_server_says() {
     use copy::options::{Place, Remote};
     let lab = Lab::new();

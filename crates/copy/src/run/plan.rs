@@ -289,7 +289,9 @@ impl Leg {
             return Err(Failed { what: What::Path(path.clone()), why });
         }
         let is_directory = old.is_some_and(|old| old.kind == Kind::Directory);
-        let several = options.sources.len() > 1 || roots.len() > 1;
+        // Names that were found and cannot be looked at count: one file is no new name for several.
+        let found = roots.len() + self.failures.len();
+        let several = options.sources.len() > 1 || found > 1;
         let failed = |why: &str| Failed { what: What::Path(path.to_vec()), why: why.to_owned() };
         if (several || path.ends_with(b"/")) && !is_directory {
             let one_tree = !several && roots.iter().all(is_tree);
@@ -443,36 +445,55 @@ fn stat(control: &mut Control<'_>, at: At, path: &[u8]) -> Result<Meta, Fault> {
     }
 }
 
-/// Finds a source, all that a pattern stands for; what is missing is told.
+/// Finds a source, all that a pattern stands for; what is missing is told, each by its name.
 fn find(
     control: &mut Control<'_>,
     source: &Place,
     roots: &mut Vec<(Vec<u8>, Meta)>,
-) -> Option<Failure> {
-    let failed = |path: &[u8], why: String| Some(Failure { what: What::Path(path.to_vec()), why });
-    let paths = match source {
-        Place::Local(path) => vec![path.as_os_str().as_bytes().to_vec()],
-        Place::Remote(Remote { path, .. }) => match glob::is_pattern(path) {
-            false => match homed(control, At::Source, remote_path(&glob::unescaped(path))) {
-                Ok(path) => vec![path],
-                Err((path, fault)) => return failed(&path, fault.to_string()),
-            },
-            true => match expand(control, &remote_path(path)) {
-                Ok(found) if found.is_empty() => {
-                    return failed(path, Fault::Missing.to_string());
-                }
-                Ok(found) => found,
-                Err(fault) => return failed(path, fault.to_string()),
-            },
-        },
+) -> Vec<Failure> {
+    let failed = |path: &[u8], fault: &Fault| Failure {
+        what: What::Path(path.to_vec()),
+        why: fault.to_string(),
     };
+    let pattern = match source {
+        Place::Remote(Remote { path, .. }) if glob::is_pattern(path) => Some(path),
+        _ => None,
+    };
+    let paths = match (source, pattern) {
+        (Place::Local(path), _) => Ok(vec![path.as_os_str().as_bytes().to_vec()]),
+        (_, Some(path)) => {
+            expand(control, &remote_path(path)).map_err(|fault| failed(path, &fault))
+        }
+        (Place::Remote(Remote { path, .. }), None) => {
+            homed(control, At::Source, remote_path(&glob::unescaped(path)))
+                .map(|path| vec![path])
+                .map_err(|(path, fault)| failed(&path, &fault))
+        }
+    };
+    let paths = match paths {
+        Ok(paths) => paths,
+        Err(failure) => return vec![failure],
+    };
+    let (before, mut failures) = (roots.len(), Vec::new());
     for path in paths {
         match stat(control, At::Source, &path) {
             Ok(meta) => roots.push((path, meta)),
-            Err(fault) => return failed(&path, fault.to_string()),
+            Err(fault) if pattern.is_none() || exists(control, &path) => {
+                failures.push(failed(&path, &fault));
+            }
+            // A pattern stands for what is there: of "*/conf", not every directory has one.
+            Err(_) => {}
         }
     }
-    None
+    if let Some(pattern) = pattern.filter(|_| roots.len() == before && failures.is_empty()) {
+        failures.push(failed(pattern, &Fault::Missing));
+    }
+    failures
+}
+
+/// Whether there is such a name, be it that of a link to nothing.
+fn exists(control: &mut Control<'_>, path: &[u8]) -> bool {
+    !matches!(control.call(At::Source, Ask::Lstat(path.to_vec())), Err(Fault::Missing))
 }
 
 /// Every name that a pattern stands for. F1: they are names of the directory that was asked for,
