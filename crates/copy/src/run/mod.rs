@@ -1,6 +1,7 @@
 //! Run: the copy itself.
 //!
 //! ```text
+//! find      what sources stand for: homes, patterns
 //! plan      hosts, roots, names                        then, all at the same time:
 //! walk      scan thread: sources -> queue, directories made          (control: its channel)
 //! lane      one thread per channel: queue -> bytes under way -> files in place
@@ -34,6 +35,7 @@ mod climb;
 mod control;
 mod copying;
 mod cpu;
+mod find;
 mod fleet;
 mod glob;
 mod job;
