@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// A list that was not read yet.
@@ -14,7 +15,22 @@ pub struct List {
     pub nul: bool,
 }
 
+/// Why there is no next name.
+#[derive(Debug)]
+pub enum Wrong {
+    /// A name that is refused; others may follow.
+    Name(Vec<u8>, &'static str),
+    /// The list cannot be read any further.
+    Unread(io::Error),
+}
+
 impl List {
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        self.file.as_ref().map_or(b"-", |path| path.as_os_str().as_bytes())
+    }
+
     /// Opens it.
     ///
     /// # Errors
@@ -36,13 +52,13 @@ pub struct Names<R> {
 }
 
 impl<R: BufRead> Iterator for Names<R> {
-    type Item = io::Result<Vec<u8>>;
+    type Item = Result<Vec<u8>, Wrong>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let mut name = Vec::new();
             match self.input.read_until(self.end, &mut name) {
-                Err(error) => return Some(Err(error)),
+                Err(error) => return Some(Err(Wrong::Unread(error))),
                 Ok(0) => return None,
                 Ok(_) => {}
             }
@@ -56,14 +72,17 @@ impl<R: BufRead> Iterator for Names<R> {
 }
 
 /// Without leading, doubled and trailing slashes and `.`, as rsync takes them; `..` is refused.
-fn tidy(name: &[u8]) -> io::Result<Vec<u8>> {
-    let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+fn tidy(name: &[u8]) -> Result<Vec<u8>, Wrong> {
+    if let Some(at) = name.iter().position(|byte| *byte == 0) {
+        // All that follows may be the rest of the list.
+        let first = name.get(..at).unwrap_or_default().to_vec();
+        return Err(Wrong::Name(first, "the name holds NUL; --from0 is for lists with NUL"));
+    }
     let parts = name.split(|&byte| byte == b'/');
     let parts: Vec<&[u8]> = parts.filter(|part| !part.is_empty() && *part != b".").collect();
-    match parts {
-        _ if name.contains(&0) => refused("a name holds NUL; --from0 is for lists with NUL"),
-        parts if parts.contains(&b"..".as_slice()) => refused("a name goes through '..'"),
-        parts => Ok(parts.join(&b'/')),
+    match parts.contains(&b"..".as_slice()) {
+        true => Err(Wrong::Name(name.to_vec(), "the name goes through '..'")),
+        false => Ok(parts.join(&b'/')),
     }
 }
 
@@ -73,7 +92,11 @@ mod tests {
 
     fn names(text: &[u8], end: u8) -> Vec<Result<Vec<u8>, String>> {
         let names = Names { input: text, end };
-        names.map(|name| name.map_err(|error| error.to_string())).collect()
+        let told = |wrong| match wrong {
+            Wrong::Name(name, why) => format!("{}: {why}", crate::shown(&name)),
+            Wrong::Unread(error) => error.to_string(),
+        };
+        names.map(|name| name.map_err(told)).collect()
     }
 
     fn good(text: &[u8], end: u8) -> Vec<Vec<u8>> {
@@ -90,7 +113,10 @@ mod tests {
     #[test]
     fn with_nul_a_name_may_hold_newlines() {
         assert_eq!(good(b"a\nb\0c\0", 0), [&b"a\nb"[..], b"c"]);
-        assert!(names(b"a\0b\n", b'\n')[0].as_ref().unwrap_err().contains("--from0"));
+        let wrong = names(b"a\0b\nc\n", b'\n');
+        let why = wrong[0].as_ref().unwrap_err();
+        assert!(why.starts_with("a: ") && why.contains("--from0"), "{why}");
+        assert_eq!(wrong[1].as_deref(), Ok(&b"c"[..]));
     }
 
     #[test]

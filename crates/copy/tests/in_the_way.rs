@@ -70,6 +70,40 @@ fn r6_a_listed_directory_that_cannot_be_is_an_error() {
     }
 }
 
+/// What an earlier run of the same command has not made is a directory to copy into.
+#[test]
+fn a_target_that_nothing_was_copied_to_is_not_ours() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        let options = options(here(&lab.path("source")), target);
+        // There is nothing to copy; then it is a directory, and -r is missing.
+        for recursive in [true, false] {
+            let report = lab.copy(&Options { recursive, ..options.clone() });
+            assert_eq!(report.exit_code(), 1, "{name}: {report:?}");
+            assert!(!lab.path("target").exists(), "{name}");
+            plant(&lab, &["x"]);
+        }
+        fs::create_dir(lab.path("target")).unwrap();
+        lab.good(&options);
+        assert_eq!(fs::read_to_string(lab.path("target/source/x")).unwrap(), "x", "{name}");
+    }
+}
+
+#[test]
+fn a_file_goes_into_a_directory_that_was_made_after_it_was_missing() {
+    for at in 0..3 {
+        let lab = Lab::new();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        let options = options(here(&lab.path("source/x")), target);
+        assert_eq!(lab.copy(&options).exit_code(), 1, "{name}");
+        plant(&lab, &["x"]);
+        fs::create_dir(lab.path("target")).unwrap();
+        lab.good(&options);
+        assert_eq!(fs::read_to_string(lab.path("target/x")).unwrap(), "x", "{name}");
+    }
+}
+
 #[test]
 fn r1_two_sources_of_one_name_are_refused_before_anything_is_copied() {
     for at in 0..3 {
@@ -108,6 +142,47 @@ fn r1_files_that_overlap_are_copied_once_and_told_of() {
         let expected = ["", "d", "d/x", "d/y", "d/z"].map(PathBuf::from);
         assert_eq!(found, expected);
         assert_eq!(fs::read_to_string(lab.path("target/d/x")).unwrap(), "a/d/x");
+    }
+}
+
+#[test]
+fn r1_sources_of_one_name_on_several_hosts_are_no_exception() {
+    let (one, other) = (stock(), stock());
+    let from = |lab: &Lab, at: usize, name: &str| {
+        let path = lab.path("source").join(name);
+        [there(&one, &path), there(&other, &path), here(&path)][at].clone()
+    };
+    for (at, [first, second]) in [[0, 1], [2, 0], [0, 2]].into_iter().enumerate() {
+        let lab = Lab::new();
+        fs::create_dir_all(lab.path("target")).unwrap();
+        let (name, target) = targets(&lab.path("target"))[at].clone();
+        plant(&lab, &["a/x", "b/x", "c", "d/t/x", "d/t/y", "e/t/x", "e/t/z"]);
+        let all = |names: [&str; 3]| {
+            vec![
+                from(&lab, first, names[0]),
+                from(&lab, first, names[1]),
+                from(&lab, second, names[2]),
+            ]
+        };
+        let options =
+            |names| Options { sources: all(names), ..options(here(Path::new("")), target.clone()) };
+        let flat = Options { recursive: false, ..options(["c", "a/x", "b/x"]) };
+        let report = lab.copy(&flat);
+        assert_eq!((report.exit_code(), report.failures.len()), (1, 1), "{name}: {report:?}");
+        let why = &report.failures[0].why;
+        assert!(why.contains("/a/x and ") && why.ends_with("/b/x"), "{name}: {why}");
+        assert_eq!(fs::read_dir(lab.path("target")).unwrap().count(), 0, "{name}");
+        // Directories go together: what they are is known when they are looked at.
+        for (names, copied, to) in [(["c", "a/x", "b/x"], 2, "x"), (["c", "d/t", "e/t"], 4, "t/x")]
+        {
+            let report = lab.copy(&options(names));
+            assert_eq!((report.exit_code(), report.failures.len()), (1, 1), "{name}: {report:?}");
+            let failure = &report.failures[0];
+            assert!(failure.why.contains(names[1]), "{name}: {failure:?}");
+            assert_eq!(report.copied, copied, "{name}: {report:?}");
+            let content = fs::read_to_string(lab.path("target").join(to)).unwrap();
+            assert!(names[1].starts_with(&content[..1]), "{name}: {content}");
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use common::{Lab, Notes, here, options, stock, there, tree};
 use copy::filter::{Filter, Pattern};
 use copy::list::List;
 use copy::options::{Options, Place};
+use copy::report::What;
 use std::fs;
 use std::path::Path;
 
@@ -70,6 +71,37 @@ fn a_source_that_is_no_directory_has_no_names_to_list() {
         assert_eq!((report.exit_code(), report.failures.len()), (1, 1), "{at}: {report:?}");
         assert!(report.failures[0].why.contains("--files-from"), "{at}: {report:?}");
         assert!(!lab.path("target").exists(), "{at}");
+    }
+}
+
+#[test]
+fn a_name_that_is_refused_is_told_and_others_are_copied() {
+    for at in 0..3 {
+        let (lab, options) = listing(&["a", "b"], "a\n../x\nno\0b\nb\n");
+        let (source, target) = ways(&lab)[at].clone();
+        let report = lab.copy(&Options { sources: vec![source], target, ..options });
+        assert_eq!((report.exit_code(), report.copied), (1, 2), "{at}: {report:?}");
+        let told: Vec<_> = report.failures.iter().map(|failure| &failure.what).collect();
+        let expected = ["../x", "no"].map(|path| What::Path(path.into()));
+        assert_eq!(told, expected.iter().collect::<Vec<_>>(), "{at}: {report:?}");
+        assert_eq!(paths(&lab.path("target")), ["a", "b"], "{at}");
+    }
+}
+
+#[test]
+fn a_list_that_cannot_be_read_is_told_by_its_name() {
+    for at in 0..3 {
+        let (lab, options) = listing(&["a"], "a\n");
+        let (source, target) = ways(&lab)[at].clone();
+        for unreadable in ["nowhere", "source"] {
+            let path = lab.path(unreadable);
+            let list = Some(List { file: Some(path.clone()), nul: false });
+            let (sources, target) = (vec![source.clone()], target.clone());
+            let report = lab.copy(&Options { list, sources, target, ..options.clone() });
+            assert_eq!((report.exit_code(), report.failures.len()), (1, 1), "{at}: {report:?}");
+            let path = path.into_os_string().into_encoded_bytes();
+            assert_eq!(report.failures[0].what, What::Path(path), "{at}");
+        }
     }
 }
 

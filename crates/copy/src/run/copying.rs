@@ -241,14 +241,16 @@ impl Copying<'_> {
     }
 
     /// Whether the target's content is what an earlier run made of this very source, or, where
-    /// times are kept, looks like the source's. A link is there only with its owner.
+    /// times are kept, looks like the source's. A link is there only with its owner. A source that
+    /// has content and tells no size is never believed to be there.
     pub(super) fn has_content(&self, entry: &Entry, target: &Meta) -> bool {
         if self.options.preserve {
             let plain = target.kind == Kind::File;
             return target.looks_like(&entry.meta) && (plain || self.has_attributes(entry, target));
         }
         let known = self.journal.as_ref().and_then(|journal| journal.finished(&entry.to));
-        known.is_some_and(|known| known == (entry.meta.identity(), target.identity()))
+        let same = |known| known == (entry.meta.identity(), target.identity());
+        known.is_some_and(same) && target.size == entry.meta.size
     }
 
     /// Whether the target has the times, mode and owner that are kept, as far as they can be told

@@ -136,6 +136,8 @@ pub(super) struct Job {
     pub(super) old: Option<Meta>,
     /// The part file is only open for reading, as all of it is there.
     pub(super) read_only: bool,
+    /// What the target will have, in bytes: the source may have more than it tells.
+    pub(super) size: u64,
     /// In the journal, if it is noted there.
     pub(super) number: Option<Number>,
     /// Shares end at multiples of it: the block that is hashed.
@@ -165,6 +167,7 @@ impl Job {
         let state = Mutex::new(state);
         Self {
             part: entry.to.clone(),
+            size: entry.meta.size,
             entry,
             way: Way::Part,
             old: None,

@@ -1,6 +1,7 @@
 //! Run: the copy itself.
 //!
 //! ```text
+//! find      what sources stand for: homes, patterns
 //! plan      hosts, roots, names                        then, all at the same time:
 //! walk      scan thread: sources -> queue, directories made          (control: its channel)
 //! lane      one thread per channel: queue -> bytes under way -> files in place
@@ -34,6 +35,7 @@ mod climb;
 mod control;
 mod copying;
 mod cpu;
+mod find;
 mod fleet;
 mod glob;
 mod job;
@@ -62,13 +64,13 @@ use control::Control;
 use copying::{Copying, Late};
 use fleet::Fleet;
 use lane::Ends;
-use plan::{Failed, Leg};
+use plan::Leg;
 use route::Slot;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
-use walk::Walk;
+use walk::{Taken, Walk};
 
 /// Connections that a copy may have: those that lanes are divided over, and one more for the first
 /// lane where the scan's channel is all that a connection carries (`MaxSessions 1`).
@@ -105,10 +107,17 @@ impl<'a> Copies<'a> {
     pub fn run(&mut self, options: &Options, observer: &dyn Observer) -> Report {
         let started = Instant::now();
         let mut total = Report::default();
+        if let Some(failure) = plan::clash(options) {
+            observer.observe(&Event::Failed(&failure));
+            total.failures.push(failure);
+            return total;
+        }
+        let mut taken = Taken::new(plan::legs(&options.sources).count());
         for sources in plan::legs(&options.sources) {
             let report = Mutex::new(std::mem::take(&mut total));
             let slots: Vec<Slot> = (0..SLOTS).map(|_| Slot::default()).collect();
-            let failed = leg(options, observer, &mut self.0, (sources, &slots), &report);
+            let failed =
+                leg(options, observer, &mut self.0, (sources, &slots), (&report, &mut taken));
             total = report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
             if let Some(failure) = failed {
                 observer.observe(&Event::Failed(&failure));
@@ -128,12 +137,12 @@ fn leg(
     observer: &dyn Observer,
     hosts: &mut plan::Hosts<'_>,
     (sources, slots): (&[Place], &[Slot]),
-    report: &Mutex<Report>,
+    (report, taken): (&Mutex<Report>, &mut Taken),
 ) -> Option<Failure> {
     let [first, ..] = slots else { return None };
     let mut leg = match Leg::new(options, hosts, sources, first) {
         Ok(leg) => leg,
-        Err(Failed { what, why }) => return Some(Failure { what, why }),
+        Err(failed) => return Some(failed.into()),
     };
     let roots = std::mem::take(&mut leg.roots);
     let id = leg.journal.as_ref().map_or_else(random_id, journal::Journal::id);
@@ -162,7 +171,7 @@ fn leg(
     let ends = leg.ends.take();
     let failure = match options.test {
         Some(_) => try_out(&copying, &leg, roots, slots),
-        None => carry_out(&copying, &leg, (roots, ends), slots),
+        None => carry_out(&copying, &leg, (roots, ends, taken), slots),
     };
     copying.report().connections += leg.route.connections.load(Ordering::Relaxed);
     if let Some(limit) = leg.route.limit(slots) {
@@ -193,7 +202,7 @@ fn lock(report: &Mutex<Report>) -> std::sync::MutexGuard<'_, Report> {
 fn carry_out(
     copying: &Copying<'_>,
     leg: &Leg,
-    (roots, ends): (Vec<walk::Root>, Option<Ends>),
+    (roots, ends, taken): (Vec<walk::Root>, Option<Ends>, &mut Taken),
     slots: &[Slot],
 ) -> Option<Failure> {
     let lost = |trouble: route::Trouble| Some(trouble.failure(&leg.host));
@@ -211,7 +220,7 @@ fn carry_out(
     let walked = std::thread::scope(|scope| {
         let walk = scope.spawn(move || {
             let _guard = copying.queue.guard();
-            Walk::new(copying, control, host).run(roots)
+            Walk::new(copying, control, (host, taken)).run(roots)
         });
         Fleet::new(copying, &leg.route, slots, (host, &why)).run(scope, leg.rtt);
         walk.join()

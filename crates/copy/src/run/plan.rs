@@ -1,6 +1,7 @@
 //! Plan: which host, which root, which names, as scp(1) means them; before anything is copied.
 
 use super::control::Control;
+use super::find::{find, homed, remote_path, stat};
 use super::fleet;
 use super::glob;
 use super::journal::{self, Journal};
@@ -24,13 +25,16 @@ use std::time::{Duration, Instant};
 /// Bytes of a test that takes its time: more than any path carries.
 const WITHOUT_END: u64 = 1 << 60;
 
-/// Names in a directory that a pattern is matched with.
-const MANY: usize = 100_000;
-
 /// Why nothing can be copied.
 pub(super) struct Failed {
     pub(super) what: What,
     pub(super) why: String,
+}
+
+impl From<Failed> for Failure {
+    fn from(Failed { what, why }: Failed) -> Self {
+        Self { what, why }
+    }
 }
 
 /// Hosts that are known already: a passphrase is asked once. And where journals are kept.
@@ -67,6 +71,54 @@ pub(super) fn legs(sources: &[Place]) -> impl Iterator<Item = &[Place]> {
         (None, None) => true,
         _ => false,
     })
+}
+
+/// Sources on several hosts that would get the same name. No host is asked: with `-r` they may be
+/// directories, which go together, and what patterns stand for is not known. Such files are told of
+/// by the scan.
+pub(super) fn clash(options: &Options) -> Option<Failure> {
+    if options.recursive {
+        return None;
+    }
+    let mut first: HashMap<Vec<u8>, (usize, &Place)> = HashMap::new();
+    for (leg, sources) in legs(&options.sources).enumerate() {
+        for source in sources {
+            let Some(name) = plain_name(source) else { continue };
+            let (other, at) = *first.entry(name.clone()).or_insert((leg, source));
+            if other != leg {
+                return Some(two_sources(name, [at, source].map(shown_place)).into());
+            }
+        }
+    }
+    None
+}
+
+/// What a source is called at the target, if that can be told from its path.
+fn plain_name(source: &Place) -> Option<Vec<u8>> {
+    let path = match source {
+        Place::Local(path) => path.as_os_str().as_bytes().to_vec(),
+        Place::Remote(Remote { path, .. }) if glob::is_pattern(path) => return None,
+        Place::Remote(Remote { path, .. }) => remote_path(&glob::unescaped(path)),
+    };
+    names::last(&path).map(<[u8]>::to_vec)
+}
+
+fn shown_place(place: &Place) -> String {
+    match place {
+        Place::Local(path) => shown("", path.as_os_str().as_bytes()),
+        Place::Remote(Remote { host, path }) => shown(&host.name, path),
+    }
+}
+
+/// A path of a host; of this one without a name.
+pub(super) fn shown(host: &str, path: &[u8]) -> String {
+    let colon = if host.is_empty() { "" } else { ":" };
+    format!("{host}{colon}{}", crate::shown(path))
+}
+
+fn two_sources(to: Vec<u8>, [one, two]: [String; 2]) -> Failed {
+    let why = format!("it would be the target of two sources: {one} and {two}");
+    Failed { what: What::Path(to), why }
 }
 
 /// A copy from one host to one host.
@@ -235,7 +287,9 @@ impl Leg {
             return Err(Failed { what: What::Path(path.clone()), why });
         }
         let is_directory = old.is_some_and(|old| old.kind == Kind::Directory);
-        let several = options.sources.len() > 1 || roots.len() > 1;
+        // Names that were found and cannot be looked at count: one file is no new name for several.
+        let found = roots.len() + self.failures.len();
+        let several = options.sources.len() > 1 || found > 1;
         let failed = |why: &str| Failed { what: What::Path(path.to_vec()), why: why.to_owned() };
         if (several || path.ends_with(b"/")) && !is_directory {
             let one_tree = !several && roots.iter().all(is_tree);
@@ -257,8 +311,10 @@ impl Leg {
                 (parent.to_vec(), Some(name.to_vec()))
             }
         };
-        let trees = roots.iter().all(is_tree);
-        let makes = name.is_some() && old.is_none() && trees && !options.dry_run;
+        // Without -r a directory is an error, and makes none.
+        let trees = !roots.is_empty() && roots.iter().all(is_tree);
+        let copied = options.recursive || options.list.is_some();
+        let makes = name.is_some() && old.is_none() && trees && copied && !options.dry_run;
         if let Some(journal) = journal.filter(|_| makes) {
             // The same command means the same, though its target is there by then.
             let _ = journal.note_made_target();
@@ -291,9 +347,8 @@ fn distinct(roots: impl Iterator<Item = Root>) -> Result<Vec<Root>, Failed> {
         match distinct.get(at) {
             Some(other) if other.from == root.from => continue,
             Some(other) if [other.meta.kind, root.meta.kind] != [Kind::Directory; 2] => {
-                let [one, two] = [&other.from, &root.from].map(|from| crate::shown(from));
-                let why = format!("it would be the target of two sources: {one} and {two}");
-                return Err(Failed { what: What::Path(root.to), why });
+                let both = [&other.from, &root.from].map(|from| shown("", from));
+                return Err(two_sources(root.to, both));
             }
             _ => distinct.push(root),
         }
@@ -317,36 +372,6 @@ fn target_path(target: &Place) -> Vec<u8> {
     match target {
         Place::Local(path) => path.as_os_str().as_bytes().to_vec(),
         Place::Remote(remote) => remote_path(&remote.path),
-    }
-}
-
-/// Servers start at home: `~/x` is `x`. Empty is where they start.
-fn remote_path(path: &[u8]) -> Vec<u8> {
-    match path {
-        b"" | b"~" => b".".to_vec(),
-        [b'~', b'/', rest @ ..] => {
-            let name = rest.iter().position(|byte| *byte != b'/').unwrap_or(rest.len());
-            rest.get(name..).filter(|rest| !rest.is_empty()).unwrap_or(b".").to_vec()
-        }
-        path => path.to_vec(),
-    }
-}
-
-/// Where `~user/x` of another host is: its server knows (`expand-path@openssh.com`), as with scp(1).
-/// Other paths stay as they are; with an error the path comes back.
-fn homed(control: &mut Control<'_>, at: At, path: Vec<u8>) -> Result<Vec<u8>, (Vec<u8>, Fault)> {
-    if path.first() != Some(&b'~') {
-        return Ok(path);
-    }
-    let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
-    let (user, rest) = path.split_at(end);
-    match control.call(at, Ask::ExpandPath(user.to_vec())) {
-        Ok(Told::Names(names)) => match names.into_iter().next() {
-            Some(home) if home.name.starts_with(b"/") => Ok([home.name.as_slice(), rest].concat()),
-            _ => Err((path, Fault::other("the server says nothing that is a path"))),
-        },
-        Ok(_) => Err((path, Fault::unfit())),
-        Err(fault) => Err((path, fault)),
     }
 }
 
@@ -381,72 +406,6 @@ fn real(control: &mut Control<'_>, path: &[u8]) -> Option<Vec<u8>> {
         let directory = if directory.is_empty() { b"." } else { directory };
         Some(names::join(&ask(directory)?, names::last(path)?))
     })
-}
-
-fn stat(control: &mut Control<'_>, at: At, path: &[u8]) -> Result<Meta, Fault> {
-    match control.call(at, Ask::Stat(path.to_vec()))? {
-        Told::Meta(meta) => Ok(meta),
-        _ => Err(Fault::Missing),
-    }
-}
-
-/// Finds a source, all that a pattern stands for; what is missing is told.
-fn find(
-    control: &mut Control<'_>,
-    source: &Place,
-    roots: &mut Vec<(Vec<u8>, Meta)>,
-) -> Option<Failure> {
-    let failed = |path: &[u8], why: String| Some(Failure { what: What::Path(path.to_vec()), why });
-    let paths = match source {
-        Place::Local(path) => vec![path.as_os_str().as_bytes().to_vec()],
-        Place::Remote(Remote { path, .. }) => match glob::is_pattern(path) {
-            false => match homed(control, At::Source, remote_path(&glob::unescaped(path))) {
-                Ok(path) => vec![path],
-                Err((path, fault)) => return failed(&path, fault.to_string()),
-            },
-            true => match expand(control, &remote_path(path)) {
-                Ok(found) if found.is_empty() => {
-                    return failed(path, Fault::Missing.to_string());
-                }
-                Ok(found) => found,
-                Err(fault) => return failed(path, fault.to_string()),
-            },
-        },
-    };
-    for path in paths {
-        match stat(control, At::Source, &path) {
-            Ok(meta) => roots.push((path, meta)),
-            Err(fault) => return failed(&path, fault.to_string()),
-        }
-    }
-    None
-}
-
-/// Every name that a pattern stands for. F1: they are names of the directory that was asked for,
-/// one component each.
-fn expand(control: &mut Control<'_>, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
-    let (base, parts) = glob::split(pattern);
-    let mut found = vec![homed(control, At::Source, base).map_err(|(_, fault)| fault)?];
-    for (at, part) in parts.iter().enumerate() {
-        let mut next = Vec::new();
-        for directory in found {
-            match glob::is_pattern(part) {
-                false => next.push(names::join(&directory, &glob::unescaped(part))),
-                true => match control.list(At::Source, &directory, MANY) {
-                    Ok(names) => {
-                        let good = names.into_iter().filter(|name| glob::matches(part, name));
-                        next.extend(good.map(|name| names::join(&directory, &name)));
-                    }
-                    Err(fault) if at == 0 => return Err(fault),
-                    // Not everything that matched so far is a directory.
-                    Err(_) => {}
-                },
-            }
-        }
-        found = next;
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// The journal of this very copy; without one it works all the same, and is told why.
@@ -509,25 +468,4 @@ fn called(place: &Place) -> Vec<u8> {
 pub(super) fn absolute(path: &[u8]) -> Vec<u8> {
     let absolute = std::path::absolute(Path::new(local::path(path)));
     absolute.map_or_else(|_| path.to_vec(), |path| path.into_os_string().into_vec())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_in_the_home_is_never_absolute() {
-        for (path, want) in [
-            (&b""[..], &b"."[..]),
-            (b"~", b"."),
-            (b"~/", b"."),
-            (b"~//", b"."),
-            (b"~/x", b"x"),
-            (b"~//x/", b"x/"),
-            (b"~user/x", b"~user/x"),
-            (b"//x", b"//x"),
-        ] {
-            assert_eq!(remote_path(path), want, "{}", crate::shown(path));
-        }
-    }
 }

@@ -15,6 +15,7 @@ use super::lane::At;
 use super::local::{self, WORKABLE};
 use super::meta::{Kind, Meta, Setting};
 use super::names::{self, Listing};
+use super::plan;
 use super::queue::Entry;
 use super::side::{Answered, Ask, Fault, Open, Told};
 use super::xattrs;
@@ -111,15 +112,33 @@ pub(super) struct Walk<'c, 'a> {
     waiting: Vec<Directory>,
     /// First names of files that have several.
     nodes: HashMap<(u64, u64), Vec<u8>>,
-    /// Sources so far, the one that is scanned last.
-    sources: Vec<Vec<u8>>,
-    /// Targets of files, and how many sources there were by then; only where a target may come twice.
-    taken: Option<HashMap<Fingerprint, usize>>,
+    taken: &'c mut Taken,
     found: (u64, u64),
 }
 
+/// Targets that files have, of this leg and of those before.
+#[derive(Default)]
+pub(super) struct Taken {
+    /// One may come twice; elsewhere nothing is noted.
+    repeats: bool,
+    /// Sources so far with their hosts, the one that is scanned last.
+    sources: Vec<String>,
+    /// Targets of files, and how many sources there were by then.
+    files: HashMap<Fingerprint, usize>,
+}
+
+impl Taken {
+    pub(super) fn new(legs: usize) -> Self {
+        Self { repeats: legs > 1, ..Self::default() }
+    }
+}
+
 impl<'c, 'a> Walk<'c, 'a> {
-    pub(super) fn new(copying: &'c Copying<'a>, control: Control<'c>, host: &'c str) -> Self {
+    pub(super) fn new(
+        copying: &'c Copying<'a>,
+        control: Control<'c>,
+        (host, taken): (&'c str, &'c mut Taken),
+    ) -> Self {
         Self {
             copying,
             control,
@@ -127,18 +146,17 @@ impl<'c, 'a> Walk<'c, 'a> {
             steps: HashMap::new(),
             waiting: Vec::new(),
             nodes: HashMap::new(),
-            sources: Vec::new(),
-            taken: None,
+            taken,
             found: (0, 0),
         }
     }
 
     /// All of it, then the queue knows that no more will come. Its channel is for what comes last.
     pub(super) fn run(mut self, roots: Vec<Root>) -> Control<'c> {
-        let repeats = self.copying.options.list.is_some() || overlap(&roots);
-        self.taken = repeats.then(HashMap::new);
+        self.taken.repeats |= self.copying.options.list.is_some() || overlap(&roots);
         for root in roots {
-            self.sources.push(root.from.clone());
+            let host = if self.control.ends.source.is_remote() { self.host } else { "" };
+            self.taken.sources.push(plan::shown(host, &root.from));
             self.root(root);
             self.go();
             if self.control.over().is_some() {
@@ -468,18 +486,21 @@ impl<'c, 'a> Walk<'c, 'a> {
     /// Whether a file's target was found before. From the same source it is the same file; from
     /// another one it is an error, as both would have one part file (R1).
     fn is_taken(&mut self, at: &Found) -> bool {
-        let Some(taken) = &mut self.taken else { return false };
-        let by = match taken.entry(fingerprint(&at.to)) {
+        if !self.taken.repeats {
+            return false;
+        }
+        let Taken { sources, files, .. } = &mut *self.taken;
+        let by = match files.entry(fingerprint(&at.to)) {
             Vacant(free) => {
-                free.insert(self.sources.len());
+                free.insert(sources.len());
                 return false;
             }
             Occupied(by) => *by.get(),
         };
-        if by != self.sources.len() {
-            let other = by.checked_sub(1).and_then(|at| self.sources.get(at));
-            let other = crate::shown(other.map_or(&[], Vec::as_slice));
-            self.fault(&at.from, &format!("{other} has a file with the same target"));
+        if by != sources.len() {
+            let other = by.checked_sub(1).and_then(|at| sources.get(at)).map_or("", String::as_str);
+            let why = format!("{other} has a file with the same target");
+            self.fault(&at.from, &why);
         }
         true
     }

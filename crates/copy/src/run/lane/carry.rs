@@ -4,7 +4,7 @@
 use super::super::job::After;
 use super::super::side::{Answered, Ask, Fault, Open, Side, Told};
 use super::proof::{By, Proof};
-use super::span::{Piece, Span};
+use super::span::{Hash, Piece, Span};
 use super::{At, File, FileId, Lane, Stage, What};
 use sftp::client::{Check, Data, Target};
 use std::fs::File as Disk;
@@ -120,9 +120,18 @@ impl Lane<'_> {
             }
             _ => self.answers.push_back((token, Err(Fault::internal("a file is not open")))),
         }
-        if let (Some(hash), Some(span)) = (hash, self.span(id, span)) {
-            span.source.insert(start, hash);
-        }
+        self.note_passing(id, span, start, hash);
+    }
+
+    /// The hash of a piece as it passed: of the end that is not asked or read.
+    fn note_passing(&mut self, id: FileId, span: u64, start: u64, hash: Option<Hash>) {
+        let Some(proof) = self.proof else { return };
+        let (Some(hash), Some(span)) = (hash, self.span(id, span)) else { return };
+        let end = match proof.source {
+            By::Passing => &mut span.source,
+            _ => &mut span.target,
+        };
+        end.insert(start, hash);
     }
 
     pub(super) fn span(&mut self, id: FileId, span: u64) -> Option<&mut Span> {
@@ -134,20 +143,13 @@ impl Lane<'_> {
         let expected = piece.len();
         let Piece { span: span_id, range } = piece;
         self.flight.done(expected, Instant::now());
-        let (passing, within) = (self.proof, self.ends.within);
+        let within = self.ends.within;
         let Some(span) = self.span(id, span_id) else { return self.pump() };
         span.flying -= 1;
         match answer {
             Ok(Told::Moved { len, hash, .. }) if len == expected => {
                 span.done.add(range.clone());
-                if let (Some(hash), Some(proof)) = (hash, passing) {
-                    let end = if proof.source == By::Passing {
-                        &mut span.source
-                    } else {
-                        &mut span.target
-                    };
-                    end.insert(range.start, hash);
-                }
+                self.note_passing(id, span_id, range.start, hash);
             }
             Ok(Told::Done) if within => span.done.add(range.clone()),
             Ok(_) => {

@@ -31,6 +31,8 @@ pub(super) struct File {
     pub(super) seen: (Option<Meta>, Option<Meta>),
     /// Parts with data, where the source may have holes.
     pub(super) data: Option<Ranges>,
+    /// Bytes that it was found to have though it says that it has none.
+    pub(super) untold: u64,
     /// The part file of a run that broke off was in the way once.
     pub(super) cleared: bool,
     /// What is at the target is only to be read.
@@ -69,6 +71,7 @@ impl File {
             old: None,
             seen: (None, None),
             data: None,
+            untold: 0,
             cleared: false,
             read_only: false,
             placing: false,

@@ -186,7 +186,7 @@ impl Lane<'_> {
             Some(old) => Some(old.plain_mode()),
             None => all.mode,
         };
-        Setting { size: whole.then_some(source.size), mode, ..all }.apart()
+        Setting { size: whole.then_some(job.size), mode, ..all }.apart()
     }
 
     pub(super) fn finishing(&mut self, id: FileId, what: &What, answer: Answered) {
@@ -212,7 +212,7 @@ impl Lane<'_> {
         let Stage::Job(job) = &file.stage else { return };
         let job = Arc::clone(job);
         let same = file.seen.0.is_none_or(|now| now.identity() == job.entry.meta.identity());
-        let whole = file.seen.1.is_none_or(|part| part.size == job.entry.meta.size);
+        let whole = file.seen.1.is_none_or(|part| part.size == job.size);
         let fault = match file.fault.take() {
             Some(fault) => Some(fault),
             None if !same => Some(Fault::Changed("the source changed while it was copied")),

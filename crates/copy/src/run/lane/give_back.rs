@@ -79,7 +79,9 @@ impl Lane<'_> {
     /// A file of which every byte is there, for somebody else to put in place.
     fn back_whole(&self, job: &Job, placed: Option<Identity>) {
         let done = Ranges::of(0..job.entry.meta.size);
-        let left = Some(Box::new(Left { done, placed, ready: placed.is_some() }));
+        let left = Box::new(Left { done, placed, ready: placed.is_some() });
+        // What it did not tell of is read once more.
+        let left = (job.size == job.entry.meta.size).then_some(left);
         self.copying.queue.back(Entry { left, ..job.entry.clone() });
     }
 }

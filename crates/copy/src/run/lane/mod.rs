@@ -9,6 +9,7 @@
 //! finish   attributes, fsync, rename                  mend     attributes of what is there already
 //! link     symbolic links                             batch    small files, to and from our server
 //! fail     a file that cannot be copied               give_back   the channel broke
+//! untold   what a source has that says it is empty
 //! ```
 //! Nothing here waits but the loop itself, so one lane has hundreds of files under way. When its
 //! channel breaks, everything it had goes back to the queue.
@@ -29,6 +30,7 @@ mod start;
 mod sum;
 #[cfg(test)]
 mod tests;
+mod untold;
 
 pub(super) use ends::{At, Ends};
 
@@ -78,6 +80,9 @@ enum What {
     /// The part file of a run that broke off is out of the way.
     Cleared,
     Mapped,
+    /// A source that says it is empty.
+    UntoldRead,
+    UntoldWritten,
     /// Bytes from, or to.
     Moved(Piece),
     /// A piece came and goes on to the other host.
@@ -387,6 +392,8 @@ impl<'a> Lane<'a> {
             What::SourceOpened | What::TargetOpened | What::Cleared | What::Mapped => {
                 self.opened(id, what, answer);
             }
+            What::UntoldRead => self.untold_read(id, answer),
+            What::UntoldWritten => self.untold_written(id, answer),
             What::LinkRead | What::Linked | What::LinkSet => self.linked(id, what, answer),
             What::Placed => self.placed(id, answer),
             What::PartRemoved => self.restate(id),

@@ -132,6 +132,8 @@ impl Lane<'_> {
             Stage::New(_) if self.is_test() => Way::Device,
             Stage::New(_) if file.old.is_some_and(|old| old.kind == Kind::Special) => Way::Device,
             Stage::New(_) if file.compare => Way::Compare,
+            // A link is replaced: it may lead out of the target (F2).
+            Stage::New(_) if file.old.is_some_and(|old| old.kind == Kind::Symlink) => Way::Part,
             Stage::New(_) if self.copying.options.inplace => Way::InPlace,
             Stage::New(_) => Way::Part,
         }
@@ -252,7 +254,7 @@ impl Lane<'_> {
         if matches!(file.stage, Stage::Job(_)) {
             return self.joined(id);
         }
-        if !self.asks_for_holes(id) {
+        if !self.asks_for_holes(id) && !self.reads_untold(id) {
             self.share(id);
         }
     }
@@ -327,7 +329,7 @@ impl Lane<'_> {
     }
 
     /// Both ends are open: the file is for all lanes, this one begins.
-    fn share(&mut self, id: FileId) {
+    pub(super) fn share(&mut self, id: FileId) {
         let Some(file) = self.files.get(&id) else { return };
         let Stage::New(entry) = &file.stage else { return };
         let left = self.left(file).unwrap_or_default();
@@ -357,6 +359,8 @@ impl Lane<'_> {
         let mut job = Job::new(entry.clone(), self.block, rest);
         (job.part, job.way, job.old, job.number) = (part, way, old, number);
         (job.summed, job.read_only) = (summed, read_only);
+        job.size = size + file.untold;
+        let is_empty = job.size == 0;
         let job = Arc::new(job);
         if let Some(file) = self.files.get_mut(&id) {
             file.stage = Stage::Job(Arc::clone(&job));
@@ -367,7 +371,7 @@ impl Lane<'_> {
         if job.is_whole() {
             if let Some(file) = self.files.get_mut(&id) {
                 // Of nothing both ends have the same.
-                file.verified = size == 0 && self.proof.is_some();
+                file.verified = is_empty && self.proof.is_some();
             }
             return self.finish(id);
         }
@@ -396,7 +400,7 @@ impl Lane<'_> {
     fn noted(&self, file: &File, size: u64, done: &Ranges) -> Option<Number> {
         let entry = file.entry();
         let worth = size > self.block || self.copying.options.delay_updates;
-        if !worth || !self.way(file).is_resumable() {
+        if !worth || file.untold > 0 || !self.way(file).is_resumable() {
             return None;
         }
         let from = match self.ends.source {

@@ -7,6 +7,7 @@ use super::super::meta::{Kind, Meta};
 use super::super::names;
 use super::super::side::{Answered, Ask, Fault, Told};
 use super::{Found, IN_THE_WAY, Walk, unmade, xattrs_of};
+use crate::list::Wrong;
 use crate::observe::{Act, Event};
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ impl Walk<'_, '_> {
         let Some(list) = &self.copying.options.list else { return };
         let names = match list.open() {
             Ok(names) => names,
-            Err(error) => return self.copying.fault(from, &Fault::from(error)),
+            Err(error) => return self.copying.fault(list.name(), &Fault::from(error)),
         };
         let mut made = HashMap::new();
         // F2: only what the user named may be a link to a directory.
@@ -28,7 +29,10 @@ impl Walk<'_, '_> {
             }
             match name {
                 Ok(name) => self.listed_name(&mut made, (from, to), &name),
-                Err(error) => return self.copying.fault(from, &Fault::from(error)),
+                Err(Wrong::Name(name, why)) => self.fault(&name, why),
+                Err(Wrong::Unread(error)) => {
+                    return self.copying.fault(list.name(), &Fault::from(error));
+                }
             }
         }
     }
