@@ -2,18 +2,15 @@
 //! fields; they are added to, never renamed.
 
 use crate::meter::Counts;
+use crate::out;
 use crate::progress::Now;
 use copy::options::{Lanes, Options, Place};
 use copy::report::{Failure, Through, What};
 use copy::{Event, Report};
 use serde_json::{Map, Value, json};
-use std::io::Write;
 
-/// Prints a line. A reader that is gone does not end the copy.
 fn line(value: &Value) {
-    let text = format!("{value}\n");
-    let mut out = std::io::stdout().lock();
-    _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    out::line(&value.to_string());
 }
 
 /// The first line: what was asked for.

@@ -14,6 +14,7 @@ mod args;
 mod json;
 mod letters;
 mod meter;
+mod out;
 mod plan;
 mod progress;
 mod self_copy;

@@ -60,7 +60,8 @@ impl Progress {
                     self.say(&format!("lhscp: {}", standing(now)));
                 }
             }
-            Kind::Bars(bars) => bars.draw(now, self.show.verbose > 0),
+            Kind::Bars(bars) if is_due(now) => bars.draw(now, self.show.verbose > 0),
+            Kind::Bars(_) => {}
         }
     }
 
@@ -87,6 +88,20 @@ impl Progress {
             _ => write(),
         }
     }
+}
+
+/// Whether bars may be drawn: there is something to show, the user is asked nothing, and the terminal
+/// is ours, not that of a shell that runs us in the background.
+fn is_due(now: &Now<'_>) -> bool {
+    let counts = now.counts;
+    let begun = counts.files_found > 0 || counts.moved > 0 || !counts.lanes.is_empty();
+    begun && !login::is_asking() && is_in_foreground()
+}
+
+fn is_in_foreground() -> bool {
+    // Where it controls nobody, nobody else draws on it.
+    rustix::termios::tcgetpgrp(std::io::stderr())
+        .map_or(true, |group| group == rustix::process::getpgrp())
 }
 
 /// The line an event is worth, if it is worth one: failures always, the rest unless `-q`.

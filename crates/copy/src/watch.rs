@@ -4,9 +4,9 @@
 use crate::args::Show;
 use crate::json;
 use crate::meter::{Meter, Rates};
+use crate::out;
 use crate::progress::{Now, Progress, summary};
 use copy::{Event, Observer, Report, shown};
-use std::io::Write;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -34,13 +34,17 @@ impl Watch {
     /// Runs the copy, then tells what became of it.
     pub(crate) fn over(&self, copy: impl FnOnce(&dyn Observer) -> Report) -> Report {
         let (end, ended) = mpsc::channel();
-        let (report, rates) = std::thread::scope(|scope| {
+        let (mut report, rates) = std::thread::scope(|scope| {
             let ticking = scope.spawn(|| self.tick_until(ended));
             let report = copy(self);
             drop::<mpsc::Sender<()>>(end);
             (report, ticking.join().unwrap_or_default())
         });
         self.progress.end();
+        if let Some(failure) = out::failure() {
+            self.progress.tell(&Event::Failed(&failure));
+            report.failures.push(failure);
+        }
         let peak = rates.peak(report.mean());
         if self.show.json {
             json::report(&report, peak);
@@ -89,5 +93,5 @@ impl Observer for Watch {
 
 /// A line of `--dry-run`.
 fn would(act: &str, path: &[u8]) {
-    _ = writeln!(std::io::stdout(), "{act:<8}{}", shown(path));
+    out::line(&format!("{act:<8}{}", shown(path)));
 }

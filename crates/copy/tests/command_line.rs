@@ -123,3 +123,26 @@ fn a_host_that_is_not_there_is_exit_code_255() {
     assert_eq!(out.status.code(), Some(255), "{said}");
     assert!(said.starts_with("lhscp: 127.0.0.1: "), "{said}");
 }
+
+/// A list that could not be written would look like one with nothing in it.
+#[test]
+fn lines_that_cannot_be_written_are_told_and_fail() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [from, to] = ["from", "to"].map(|name| dir.path().join(name).display().to_string());
+    std::fs::write(&from, "content").expect("a file");
+    for (options, full, code) in [
+        (&["-F", "none", "--dry-run"][..], true, 1),
+        (&["-F", "none", "--json"], true, 1),
+        (&["-F", "none"], true, 0),
+        (&["-F", "none", "--dry-run"], false, 0),
+    ] {
+        let out = std::fs::File::create(if full { "/dev/full" } else { "/dev/null" });
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lhscp"));
+        command.args(options).args([&from, &to]).env("HOME", dir.path());
+        let out = command.stdout(out.expect("a device")).output().expect("lhscp");
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{options:?} {full}: {said}");
+        let told = said.contains("lhscp: standard output: No space left on device\n");
+        assert_eq!(told, code == 1, "{options:?} {full}: {said}");
+    }
+}

@@ -14,6 +14,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod address;
+mod asking;
 mod connect;
 mod credentials;
 mod error;
@@ -29,6 +30,7 @@ mod setup;
 mod socket;
 mod trust;
 
+pub use asking::is_asking;
 pub use credentials::Keyring;
 pub use error::Error;
 pub use jump::is_jump;
@@ -141,6 +143,7 @@ fn attempt(
 ) -> Result<LoggedIn, Failed> {
     let deadline = conf.connect_limit().map(|limit| Instant::now() + limit);
     let Connected { fd, mut proxy, port } = connect::connect(conf, log, deadline)?;
+    let _asking = (proxy.is_some() && !conf.batch_mode).then(asking::Asking::new);
     // After FallbackPort the host's key is the one that is known for that port.
     let mut conf = conf.clone();
     conf.port = port;

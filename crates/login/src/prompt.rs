@@ -5,6 +5,7 @@
 //! their signal (ISIG, VEOL of termios(3)); the terminal gets its settings back, and then everybody
 //! in its foreground gets the signal, as they would have.
 
+use crate::asking::Asking;
 use rustix::process::Signal;
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex, SpecialCodes, Termios};
 use std::fs::{File, OpenOptions};
@@ -16,6 +17,7 @@ const LONGEST: usize = 4096;
 
 /// Asks a question and reads a line, without its end.
 pub(crate) fn ask(question: &str) -> io::Result<String> {
+    let _asking = Asking::new();
     let mut terminal = terminal()?;
     terminal.write_all(question.as_bytes())?;
     let mut answer = String::new();
@@ -27,6 +29,7 @@ pub(crate) fn ask(question: &str) -> io::Result<String> {
 
 /// Asks for a passphrase, without echo.
 pub(crate) fn passphrase(question: &str) -> io::Result<Zeroizing<String>> {
+    let _asking = Asking::new();
     let terminal = terminal()?;
     loop {
         match secret(&terminal, question)? {
