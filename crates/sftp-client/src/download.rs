@@ -4,7 +4,7 @@ use crate::command::{Manner, Path};
 use crate::convoy::Journey;
 use crate::escape::shown;
 use crate::failure::{Failure, Result};
-use crate::get::{Place, changed, cut, failed, finish, opened};
+use crate::get::{Place, changed, cut, failed, finish, moving, opened};
 use crate::session::Session;
 use crate::transfer::{Mover, Wrong};
 use sftp::client::{Answer, Error};
@@ -152,7 +152,8 @@ impl Download {
             Asked::Open => self.fail(0, Failure::asked(format!("remote open \"{from}\""), &error)),
             Asked::Data(offset) => {
                 let wrong = Wrong::Failed(error);
-                self.fail(*offset, wrong.failure(|| format!("read remote \"{from}\" ")));
+                let here = wrong.is_here();
+                self.fail(*offset, wrong.failure(|| moving(here, &self.from, &self.to)));
             }
             Asked::Close => self.fail(u64::MAX, Failure::asked("close remote", &error)),
             // A server that does not tell leaves it at that.

@@ -211,7 +211,8 @@ impl Session {
         self.close_meter(meter);
         let cut = cut(&local, moved.end.max(start));
         if let Some(wrong) = moved.failed {
-            return Err(wrong.failure(|| format!("read remote \"{}\" ", shown(from))));
+            let here = wrong.is_here();
+            return Err(wrong.failure(|| moving(here, from, to)));
         }
         cut.map_err(|error| failed("local ftruncate", to, &error))?;
         Ok(local)
@@ -287,6 +288,14 @@ pub(crate) fn finish(local: &File, attrs: &Attrs, to: &Place, manner: Manner) ->
 
 pub(crate) fn failed(what: &str, to: &Place, error: &std::io::Error) -> Failure {
     Failure::local(format!("{what} \"{}\"", shown(&to.path())), error)
+}
+
+/// What failed when content came: the writing `here`, or the reading there.
+pub(crate) fn moving(here: bool, from: &[u8], to: &Place) -> String {
+    match here {
+        true => format!("write local \"{}\"", shown(&to.path())),
+        false => format!("read remote \"{}\" ", shown(from)),
+    }
 }
 
 /// Where a source goes: into the target if that is a directory, else to it.

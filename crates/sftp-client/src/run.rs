@@ -74,9 +74,13 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     if path == "-" {
         return Ok(Box::new(std::io::stdin().lock()));
     }
-    let file = File::open(path)
-        .map_err(|error| Failure::Because(format!("{} ({}).", strerror(&error), path.display())))?;
-    Ok(Box::new(BufReader::new(file)))
+    let unreadable =
+        |error| Failure::Because(format!("{} ({}).", strerror(&error), path.display()));
+    let file = File::open(path).map_err(unreadable)?;
+    match file.metadata().map_err(unreadable)?.is_dir() {
+        true => Err(unreadable(nix::errno::Errno::EISDIR.into())),
+        false => Ok(Box::new(BufReader::new(file))),
+    }
 }
 
 /// Runs lines in a session.

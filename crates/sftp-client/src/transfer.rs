@@ -75,6 +75,11 @@ impl Wrong {
         matches!(self, Self::Failed(Error::Shrunk { .. }))
     }
 
+    /// It is this host's file that could not be read or written.
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(self, Self::Failed(Error::Local(..)))
+    }
+
     /// As a command's failure; `what` says what was being done.
     pub(crate) fn failure(self, what: impl FnOnce() -> String) -> Failure {
         match self {

@@ -365,7 +365,7 @@ fn r5_r6_a_full_disk_is_told_with_file_and_cause_and_fails_the_batch() {
             let (out, err, _) = trace(OURS, SERVER, &["-b", "-"], batch);
             assert!(out.ends_with(&format!("exit Some({code})\n")), "{batch}: {out}{err}");
             assert!(!out.contains("working directory"), "{out}");
-            let told = err.contains("No space left on device") && err.contains("a2");
+            let told = err.contains("write local \"/dev/full\": No space left on device\n");
             assert_eq!(told, batch.contains("full"), "{err}");
         }
     }
