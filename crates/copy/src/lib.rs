@@ -20,7 +20,7 @@ pub mod report;
 mod run;
 pub mod shard;
 
-pub use escape::shown;
+pub use escape::{shown, words};
 pub use observe::{Event, Observer};
 pub use options::Options;
 pub use report::Report;

@@ -20,7 +20,6 @@ pub(crate) fn line(text: &str) {
 
 /// What was not written, if anything.
 pub(crate) fn failure() -> Option<Failure> {
-    let why = FAILED.get()?.to_string();
-    let why = why.split(" (os error").next().unwrap_or_default().to_owned();
+    let why = copy::words(FAILED.get()?);
     Some(Failure { what: What::Path(b"standard output".to_vec()), why })
 }

@@ -17,13 +17,18 @@ fn one() -> Lanes {
     Lanes::Fixed(NonZeroU32::MIN)
 }
 
+/// A file system of so many MiB, where one can be mounted.
+#[track_caller]
+fn small(lab: &Lab, mib: u32) -> Option<Small> {
+    let small = Small::mount(&lab.path("small"), mib);
+    need::have(small.is_some(), "no tmpfs can be mounted").then_some(small).flatten()
+}
+
 #[test]
 fn r5_no_space_names_the_file_keeps_the_old_one_and_resumes_with_room() {
     for upload in [true, false] {
         let lab = Lab::new();
-        let small = Small::mount(&lab.path("small"), 24);
-        need::have(small.is_some(), "no tmpfs can be mounted");
-        let Some(small) = small else { return };
+        let Some(small) = small(&lab, 24) else { return };
         fs::write(lab.path("source"), noise(1, 30_000_000)).unwrap();
         let target = lab.path("small/target");
         fs::write(&target, "old").unwrap();
@@ -49,10 +54,7 @@ fn r5_no_space_names_the_file_keeps_the_old_one_and_resumes_with_room() {
 #[test]
 fn r1_a_copy_that_stops_links_no_names_to_old_files() {
     let lab = Lab::new();
-    let small = Small::mount(&lab.path("small"), 24);
-    if !need::have(small.is_some(), "no tmpfs can be mounted") {
-        return;
-    }
+    let Some(_small) = small(&lab, 24) else { return };
     fs::create_dir(lab.path("tree")).unwrap();
     fs::create_dir(lab.path("small/tree")).unwrap();
     fs::write(lab.path("large"), noise(1, 30_000_000)).unwrap();
@@ -75,10 +77,7 @@ fn r1_a_copy_that_stops_links_no_names_to_old_files() {
 #[test]
 fn r5_no_space_is_told_also_where_the_server_starts() {
     let lab = Lab::new();
-    let small = Small::mount(&lab.path("small"), 24);
-    if !need::have(small.is_some(), "no tmpfs can be mounted") {
-        return;
-    }
+    let Some(_small) = small(&lab, 24) else { return };
     fs::write(lab.path("source"), noise(1, 30_000_000)).unwrap();
     let line = format!("cd {} && exec {STOCK}", lab.path("small").display());
     let server = host("/bin/sh", &["-c", &line]);
@@ -90,10 +89,7 @@ fn r5_no_space_is_told_also_where_the_server_starts() {
 #[test]
 fn r5_another_cause_is_told_on_a_disk_that_is_almost_full() {
     let lab = Lab::new();
-    let small = Small::mount(&lab.path("small"), 1);
-    if !need::have(small.is_some(), "no tmpfs can be mounted") {
-        return;
-    }
+    let Some(_small) = small(&lab, 1) else { return };
     fs::create_dir(lab.path("source")).unwrap();
     fs::write(lab.path("taken"), "x").unwrap();
     fs::create_dir(lab.path("small/taken")).unwrap();

@@ -8,6 +8,7 @@ use super::local::{self, Below};
 use super::meta::{Meta, Setting};
 use super::names;
 use super::xattrs;
+use crate::words;
 use sftp::client::{Answer, Client, Got, Sent, ServerFacts};
 use sftp::codec::{
     Attrs, Extended, GetFile, Handle, NANOSECONDS_WANTED, Name, OpenFlags, Pairs, PutFile,
@@ -224,12 +225,6 @@ fn is_full(text: &str) -> bool {
     let text = text.to_lowercase();
     let full = ["no space left", "quota exceeded", "read-only file system"];
     full.iter().any(|full| text.contains(full))
-}
-
-/// As the C library says it, without Rust's number.
-fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// One end of a lane.
