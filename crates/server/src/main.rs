@@ -50,6 +50,8 @@ fn main() -> ExitCode {
     session::keep_stderr_from_client();
     // On a kernel that is too old for it, what the starter left open is the starter's affair.
     let _ = sys::keep_descriptors_to_ourselves();
+    // Or a session were called "exe", as what it is started from.
+    let _ = nix::sys::prctl::set_name(c"lhsshd");
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
     match given.split_first() {
         Some((role, rest)) if role == session::ROLE => report(session::run(rest)),

@@ -16,6 +16,21 @@ fn output_errors_and_status_arrive_apart() {
     assert_eq!(output.status.code(), Some(7));
 }
 
+/// ps(1), top(1) and pkill(1) go by it, and a session is started from a file called "exe".
+#[test]
+fn a_session_is_called_as_the_program_is() {
+    let server = Server::start(&[]);
+    assert_eq!(stdout(&server.run("cat /proc/$PPID/comm")), "lhsshd\n");
+}
+
+/// What sshd has, and `tar -cf /dev/stdout` or `tee /dev/stderr` need: a socket cannot be opened.
+#[test]
+fn a_commands_streams_are_pipes() {
+    let server = Server::start(&[]);
+    let output = server.run("for fd in stdin stdout stderr; do test -p /dev/$fd && echo $fd; done");
+    assert_eq!(stdout(&output), "stdin\nstdout\nstderr\n");
+}
+
 #[test]
 fn every_status_arrives_as_it_is() {
     let server = Server::start(&[]);
