@@ -47,7 +47,7 @@ pub(crate) trait Job: Program {
     fn outcome(self) -> (Outcome, bool);
 }
 
-/// Pipes as large as an ordinary user may have them: a 64 KiB pipe halves the rate.
+/// A pipe as large as an ordinary user may have it: one of 64 KiB halves the rate.
 const PIPE: usize = 1 << 20;
 
 /// What is to be run, and how.
@@ -107,7 +107,6 @@ impl Streams {
             stderr: io::stderr().as_fd().try_clone_to_owned()?.into(),
         };
         streams.stdin.enlarge_pipe(PIPE);
-        streams.stdout.enlarge_pipe(PIPE);
         Ok(streams)
     }
 }

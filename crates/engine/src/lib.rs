@@ -4,7 +4,7 @@
 //! link      one thread: identification, key exchange, login
 //! session   the pipeline afterwards
 //!   send    source -> (batch) -> tx: stage, seal, done, flush -> socket
-//!   receive socket -> receiver: fill, frame, open -> rx: walk -> route -> sink
+//!   receive socket -> receiver: fill, frame, open -> rx: walk -> route -> sink (-> inlet -> pipe)
 //! figures   what a connection did and waited for, and what limited it
 //! tune      socket buffers and windows from what the kernel says of the path
 //! workers   the same work on more cores, where cores are idle
@@ -14,6 +14,7 @@
 pub mod error;
 pub mod fd;
 pub mod figures;
+mod inlet;
 mod line;
 pub mod link;
 mod meter;

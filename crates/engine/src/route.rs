@@ -104,6 +104,13 @@ pub struct Totals {
     pub written: u64,
 }
 
+impl Totals {
+    /// Sinks took so many bytes, and of these or earlier ones some were lost.
+    fn write(&mut self, taken: usize, lost: usize) {
+        self.written = (self.written + taken as u64).saturating_sub(lost as u64);
+    }
+}
+
 /// All channels of a connection.
 pub struct Routes {
     list: Vec<Route>,
@@ -232,7 +239,7 @@ impl Routes {
         for route in &mut self.list {
             let taken = route.data.offer(slab) + route.stderr.offer(slab);
             route.consumed(taken, now);
-            self.totals.written += (taken - route.take_lost()) as u64;
+            self.totals.write(taken, route.take_lost());
         }
     }
 
@@ -266,7 +273,7 @@ impl Routes {
                 taken += flow.sink.drain(&mut self.freed);
             }
             route.consumed(taken, now);
-            self.totals.written += (taken - route.take_lost()) as u64;
+            self.totals.write(taken, route.take_lost());
         }
         self.freed.slabs.drain(..).for_each(|slab| receiver.give_back(slab));
         self.list.retain(|route| {

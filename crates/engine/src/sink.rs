@@ -4,6 +4,7 @@
 //! Only the receiving thread touches a sink.
 
 use crate::fd::Fd;
+use crate::inlet::Inlet;
 use crate::slab::{Freed, Held, Slab, keeps_slab};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
@@ -37,6 +38,7 @@ enum Out {
     /// Not known yet: everything waits.
     Pending,
     Fd(Fd),
+    Pipe(Inlet),
     Consumer(Box<dyn Consumer>),
     /// Taken and dropped: `discard@longhaul`, or the reader is gone.
     Discard,
@@ -77,7 +79,8 @@ impl Sink {
 
     /// Writes to `fd`; closes it after the last byte once the peer sent EOF.
     pub fn fd(fd: Fd) -> Self {
-        Self { out: Out::Fd(fd), ..Self::pending() }
+        let out = if fd.is_pipe() { Out::Pipe(Inlet::new(fd)) } else { Out::Fd(fd) };
+        Self { out, ..Self::pending() }
     }
 
     /// Hands everything to `consumer`.
@@ -108,7 +111,7 @@ impl Sink {
                 self.lose(all);
                 all
             }
-            out @ (Out::Fd(_) | Out::Consumer(_)) if self.queue.is_empty() => {
+            out @ (Out::Fd(_) | Out::Pipe(_) | Out::Consumer(_)) if self.queue.is_empty() => {
                 let mut taken = 0;
                 for group in ranges.chunks(PIECES) {
                     let mut slices = [IoSlice::new(&[]); PIECES];
@@ -133,14 +136,14 @@ impl Sink {
                 }
                 taken
             }
-            Out::Pending | Out::Fd(_) | Out::Consumer(_) => 0,
+            Out::Pending | Out::Fd(_) | Out::Pipe(_) | Out::Consumer(_) => 0,
         }
     }
 
     /// The pipe that takes what comes next.
     pub(crate) fn pipe(&self) -> Option<&Fd> {
         match &self.out {
-            Out::Fd(fd) if fd.is_pipe() && self.queue.is_empty() => Some(fd),
+            Out::Pipe(inlet) if !self.is_waiting() => Some(inlet.pipe()),
             _ => None,
         }
     }
@@ -209,7 +212,7 @@ impl Sink {
                     self.lose(all);
                     all
                 }
-                out @ (Out::Fd(_) | Out::Consumer(_)) => {
+                out @ (Out::Fd(_) | Out::Pipe(_) | Out::Consumer(_)) => {
                     let mut slices = [IoSlice::new(&[]); PIECES];
                     let mut count = 0;
                     for (slice, held) in slices.iter_mut().zip(&self.queue) {
@@ -231,7 +234,12 @@ impl Sink {
             total += taken;
             self.advance(taken, freed);
         }
-        if self.ended && self.queue.is_empty() {
+        if let Out::Pipe(inlet) = &mut self.out
+            && let Err(error) = inlet.flush()
+        {
+            self.give_up(error);
+        }
+        if self.ended && !self.is_waiting() {
             self.close();
         }
         total
@@ -253,9 +261,19 @@ impl Sink {
 
     /// The reader is gone: what comes from now on is dropped, and credited all the same (C7).
     fn give_up(&mut self, error: io::Error) {
+        let inside = self.inside();
         self.out = Out::Discard;
         self.broken = Some(error);
         self.dead = true;
+        self.lose(inside);
+    }
+
+    /// Bytes that were taken and whose reader cannot see them yet.
+    fn inside(&self) -> usize {
+        match &self.out {
+            Out::Pipe(inlet) => inlet.inside(),
+            _ => 0,
+        }
     }
 
     /// How long this one may keep a connection that is over.
@@ -290,7 +308,7 @@ impl Sink {
     /// No more data will come: the descriptor is closed once all is written.
     pub(crate) fn end(&mut self) {
         self.ended = true;
-        if self.queue.is_empty() {
+        if !self.is_waiting() {
             self.close();
         }
     }
@@ -304,7 +322,7 @@ impl Sink {
     }
 
     fn close(&mut self) {
-        if matches!(self.out, Out::Fd(_) | Out::Consumer(_)) {
+        if matches!(self.out, Out::Fd(_) | Out::Pipe(_) | Out::Consumer(_)) {
             self.out = Out::Discard;
         }
     }
@@ -324,7 +342,7 @@ impl Sink {
 
     /// Whether data waits.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.queue.is_empty()
+        !self.queue.is_empty() || self.inside() > 0
     }
 
     /// Whether data waits, or somebody has yet to hear that it broke.
@@ -334,12 +352,16 @@ impl Sink {
 
     /// What to poll for room.
     pub(crate) fn waits_for(&self) -> Option<PollFd<'_>> {
+        if !self.is_waiting() {
+            return None;
+        }
         match &self.out {
-            Out::Fd(fd) if !self.queue.is_empty() => Some(PollFd::new(fd, PollFlags::OUT)),
-            Out::Consumer(consumer) if !self.queue.is_empty() => {
+            Out::Fd(fd) => Some(PollFd::new(fd, PollFlags::OUT)),
+            Out::Pipe(inlet) => Some(inlet.room()),
+            Out::Consumer(consumer) => {
                 Some(PollFd::from_borrowed_fd(consumer.room(), PollFlags::IN))
             }
-            _ => None,
+            Out::Pending | Out::Discard => None,
         }
     }
 }
@@ -349,6 +371,7 @@ impl Out {
     fn take(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Fd(fd) => fd.write_now(pieces).map(Option::unwrap_or_default),
+            Self::Pipe(inlet) => inlet.take(pieces),
             Self::Consumer(consumer) => consumer.take(pieces),
             Self::Pending | Self::Discard => Ok(0),
         }
@@ -389,5 +412,23 @@ mod tests {
         sink.hold(&slab, Keep::Copied, &[3..4, 4..5], 0, &mut Freed::default());
         assert_eq!(sink.queue.len(), 1);
         assert_eq!(sink.queue[0].bytes(), b"cfde");
+    }
+
+    /// What was taken for a reader that left is told as lost, once.
+    #[test]
+    fn what_a_pipe_did_not_get_any_more_is_lost() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut sink = Sink::fd(Fd::from(std::os::fd::OwnedFd::from(writer)));
+        let slab = Slab::new();
+        let one = [0..100 << 10, 100 << 10..256 << 10];
+        let all = std::iter::repeat_with(|| sink.offer(&slab, &one));
+        let taken: usize = all.take_while(|taken| *taken > 0).sum();
+        let inside = sink.inside();
+        assert!(sink.is_waiting() && inside > 0 && inside < taken);
+        drop(reader);
+        assert_eq!(sink.drain(&mut Freed::default()), 0);
+        assert_eq!(sink.take_error().unwrap().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!((sink.take_lost(), sink.take_lost()), (inside, 0));
+        assert!(!sink.is_waiting());
     }
 }

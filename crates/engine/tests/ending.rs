@@ -9,7 +9,7 @@ use proto::channel::LocalId;
 use proto::window::Rule;
 use proto::{Connection, Effect, Event, Outbox, RekeyLimit};
 use std::fs::File;
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::OwnedFd;
 use wire::{Writer, msg};
 
@@ -107,11 +107,20 @@ fn a_write_error_is_told_before_the_close_that_comes_with_the_data() {
     }
 }
 
+/// A pipe that takes nothing, and is as large as it may become.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, writer) = io::pipe().unwrap();
+    let size = 1 << 20;
+    rustix::pipe::fcntl_setpipe_size(&writer, size).unwrap();
+    (&writer).write_all(&vec![0; size]).unwrap();
+    (reader, writer)
+}
+
 /// More than a pipe holds: the rest is written when nothing more is received.
 #[test]
 fn a_write_error_after_the_end_is_told() {
     for workers in [0, 1] {
-        let (reader, writer) = io::pipe().unwrap();
+        let (reader, writer) = full_pipe();
         let told = told(workers, 10, writer.into(), Some(reader));
         assert_eq!(told, [Told::Closed, Told::Broke(io::ErrorKind::BrokenPipe)], "{workers}");
     }

@@ -84,7 +84,7 @@ impl Process {
         let state = Mutex::new(State { outputs: 2, alive: true });
         let process = Arc::new(Self { id, pid, state, ended: Condvar::new() });
         if let Some(stdin) = child.0.stdin.take() {
-            port.attach(id, Stream::Data, Sink::fd(pipe(stdin.into())).lingering(LINGER));
+            port.attach(id, Stream::Data, Sink::fd(OwnedFd::from(stdin).into()).lingering(LINGER));
         }
         port.attach(id, Stream::Stderr, Sink::discard());
         process.send_output(port, child.0.stdout.take().map(OwnedFd::from), None, log)?;
