@@ -115,6 +115,9 @@ const IPERF: Entrant = entrant("iperf3", Tool::Iperf);
 // It sends from the page cache with sendfile(2), as ours does with NONE.
 const IPERF_ZEROCOPY: Entrant =
     Entrant { args: &["-Z"], ..entrant("iperf3-zerocopy", Tool::Iperf) };
+// The same file that ours reads, instead of one block again and again.
+const IPERF_FILE: Entrant =
+    Entrant { args: &["-F", "{source}"], ..entrant("iperf3-file", Tool::Iperf) };
 
 /// What a bar measures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -190,14 +193,18 @@ const FILE_BARS: &[Bar] =
 const PIPE_BARS: &[Bar] =
     &[bar("ours", Rate, VS_OPENSSH, 1.9, 2.4), goal("ours", Rate, Contender("netcat"), 1.0)];
 const CHACHA_BARS: &[Bar] = &[bar("ours", Rate, VS_OPENSSH, 1.8, 2.5)];
-const DISCARD_BARS: &[Bar] = &[bar("ours", Rate, Contender("iperf3"), 0.9, 1.0)];
+const DISCARD_BARS: &[Bar] = &[
+    bar("ours", Rate, Contender("iperf3"), 0.9, 1.0),
+    goal("ours", Rate, Contender("iperf3-file"), 1.0),
+];
 const NONE: Entrant = Entrant {
     args: &["-oNoneEnabled=yes", "-oNoneSwitch=yes", "-oNoneMacEnabled=yes"],
     ..entrant("ours-none", BOTH_OURS)
 };
-const NONE_ALL: &[Entrant] = &[NONE, OURS, IPERF, IPERF_ZEROCOPY];
+const NONE_ALL: &[Entrant] = &[NONE, OURS, IPERF, IPERF_FILE, IPERF_ZEROCOPY];
 const NONE_BARS: &[Bar] = &[
     bar("ours-none", Rate, Contender("iperf3"), 1.0, 1.2),
+    goal("ours-none", Rate, Contender("iperf3-file"), 1.0),
     goal("ours-none", Rate, Contender("iperf3-zerocopy"), 1.0),
     bar("ours-none", Cpu, Contender("ours"), 0.75, 0.6),
 ];
@@ -222,7 +229,7 @@ pub(crate) const PIPE: &[Case] = &[
     pipe("redirect-pull", Work::PullFile, GCM, STOCK_TOO, FILE_BARS),
     pipe("pipe-push", Work::PushPipe, GCM, STOCK_TOO, PIPE_BARS),
     pipe("pipe-pull", Work::PullPipe, GCM, STOCK_TOO, PIPE_BARS),
-    pipe("discard", Work::Discard, GCM, &[OURS, IPERF], DISCARD_BARS),
+    pipe("discard", Work::Discard, GCM, &[OURS, IPERF, IPERF_FILE], DISCARD_BARS),
     pipe("none-discard", Work::Discard, GCM, NONE_ALL, NONE_BARS),
     pipe("zeros", Work::Zeros, GCM, &[OURS, IPERF], DISCARD_BARS),
     pipe("chacha-push", Work::PushFile, CHACHA, OURS_OPENSSH, CHACHA_BARS),

@@ -1,6 +1,7 @@
 //! Chart: the table on the screen, one block per case, bars below it.
 
 use crate::cases::{Bar, Case, LINK, Measure, PIPE, Work};
+use crate::loopback;
 use crate::run::Sample;
 use crate::stats::{Spread, spread};
 use crate::suite::Series;
@@ -18,7 +19,8 @@ pub(crate) fn list() {
 /// Prints the results of one case; returns how many bars were missed or not measured, and how many
 /// contenders failed. A bar for somebody who was not asked (`--only`) is left out.
 pub(crate) fn print(case: &Case, series: &[Series]) -> usize {
-    println!("\n{} ({})", case.name, case.cipher);
+    let congestion = case.path.map_or_else(loopback::current, |path| path.congestion.to_owned());
+    println!("\n{} ({}, {congestion})", case.name, case.cipher);
     println!("{}", heading(case));
     for one in series {
         match &one.absent {

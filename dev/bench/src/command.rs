@@ -231,7 +231,8 @@ fn iperf(entrant: &Entrant, order: &Order<'_>) -> End {
     if let Some(name) = order.congestion {
         command.extend(words(&["-C", name]));
     }
-    command.extend(words(entrant.args));
+    let source = order.source.display().to_string();
+    command.extend(entrant.args.iter().map(|word| word.replace("{source}", &source)));
     End { words: command, ..End::default() }
 }
 

@@ -14,6 +14,7 @@ mod figures;
 mod keystrokes;
 mod lab;
 mod leftovers;
+mod loopback;
 mod measured;
 mod net;
 mod quiet;
@@ -102,6 +103,8 @@ struct Options {
     /// Our server [default: lhsshd beside this program]
     #[arg(long)]
     lhsshd: Option<PathBuf>,
+    #[command(flatten)]
+    loopback: loopback::Options,
     /// Fail when a bar is missed
     #[arg(long)]
     strict: bool,
@@ -118,6 +121,13 @@ fn main() -> ExitCode {
 }
 
 fn carry_out(task: Task) -> Result<()> {
+    // Before there is a second thread.
+    match &task {
+        Task::Pipe(options) => options.loopback.enter()?,
+        Task::Copy(options) => options.loopback.enter()?,
+        Task::Figures(options) => options.loopback.enter()?,
+        _ => {}
+    }
     if matches!(task, Task::Pipe(_) | Task::Link(_) | Task::Copy(_) | Task::Figures(_)) {
         stop::in_order()?;
     }

@@ -12,7 +12,7 @@ mod turn;
 use crate::lab::{self, Lab};
 use crate::quiet;
 use crate::size::Size;
-use crate::{net, stop, suite};
+use crate::{loopback, net, stop, suite};
 use anyhow::{Result, ensure};
 use cases::{COPY, Case};
 use command::Who;
@@ -54,6 +54,8 @@ pub(crate) struct Options {
     /// Our server [default: lhsshd beside this program]
     #[arg(long)]
     lhsshd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) loopback: loopback::Options,
     /// Fail when a bar is missed
     #[arg(long)]
     strict: bool,

@@ -1,6 +1,6 @@
 //! Machine: what a reader of a picture needs to know of where and when it was measured.
 
-use crate::quiet;
+use crate::{loopback, quiet};
 use std::fs;
 use std::thread::available_parallelism;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,7 +22,8 @@ pub(crate) fn remarks() -> Vec<String> {
     let debug =
         cfg!(debug_assertions).then(|| "unoptimised build: longhaul's rates are low".to_owned());
     let root = nix::unistd::geteuid().is_root().then(|| "as root".to_owned());
-    debug.into_iter().chain(root).chain(quiet::warnings()).collect()
+    let loopback = format!("loopback with {}", loopback::current());
+    debug.into_iter().chain(root).chain([loopback]).chain(quiet::warnings()).collect()
 }
 
 /// Day and minute, UTC.

@@ -26,7 +26,7 @@ mod turn;
 
 use crate::lab::{self, Lab};
 use crate::size::Size;
-use crate::stop;
+use crate::{loopback, stop};
 use anyhow::{Context, Result, ensure};
 use figure::FIGURES;
 use peer::Peer;
@@ -75,6 +75,8 @@ pub(crate) struct Options {
     /// Where files are put: a tmpfs
     #[arg(long, default_value = "/dev/shm")]
     data: PathBuf,
+    #[command(flatten)]
+    pub(crate) loopback: loopback::Options,
     /// Our client [default: lhssh beside this program]
     #[arg(long)]
     lhssh: Option<PathBuf>,
