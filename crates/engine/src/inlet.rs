@@ -10,16 +10,24 @@
 //! so nobody can change them afterwards, as one could with pages of ours (vmsplice).
 
 use crate::fd::Fd;
-use rustix::event::PollFd;
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
-/// Size of a pipe that has an inlet, unless it is larger: 64 pages, each of 4 to 32 KiB, are a
-/// mebibyte of data.
+/// Size of a pipe at first, unless it is larger.
 const PIPE: usize = 256 << 10;
+
+/// Its size with a socket pair: 128 pages, each of 4 to 32 KiB, are up to 2.3 MiB of data. Splice
+/// moves at most what so many pages of 4 KiB would hold: a slab in one call.
+const LARGE_PIPE: usize = 512 << 10;
+
+/// What a reader must have taken, and how fast, before it is worth the pair: the kernel holds more
+/// for it then, and a window follows what is taken.
+const PROOF: usize = 4 << 20;
+const WITHIN: Duration = Duration::from_millis(250);
 
 /// Least data for which two system calls are cheaper than one.
 const LEAST: usize = 16 << 10;
@@ -35,9 +43,13 @@ pub(crate) struct Inlet {
     inside: usize,
 }
 
-/// The socket pair, made when there is much to write.
+/// The socket pair, made for a reader that is fast.
 enum Between {
-    Unknown,
+    /// It took so much since then.
+    Unproven {
+        since: Instant,
+        taken: usize,
+    },
     Pair {
         near: Fd,
         far: Fd,
@@ -49,7 +61,7 @@ enum Between {
 impl Inlet {
     pub(crate) fn new(pipe: Fd) -> Self {
         pipe.enlarge_pipe(PIPE);
-        Self { pipe, between: Between::Unknown, inside: 0 }
+        Self { pipe, between: Between::unproven(), inside: 0 }
     }
 
     pub(crate) fn pipe(&self) -> &Fd {
@@ -72,15 +84,25 @@ impl Inlet {
             return Ok(0);
         }
         let len: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let near = if len < LEAST { None } else { self.near() };
-        let Some(near) = near else {
-            return self.pipe.write_now(pieces).map(Option::unwrap_or_default);
-        };
-        let taken = near.write_now(pieces)?.unwrap_or(0);
-        self.inside = taken;
-        // It was taken. If the pipe is broken, the next flush says so.
-        let _ = self.flush();
-        Ok(taken)
+        match &self.between {
+            Between::Pair { near, .. } if len >= LEAST => {
+                let taken = near.write_now(pieces)?.unwrap_or(0);
+                self.inside = taken;
+                // It was taken. If the pipe is broken, the next flush says so.
+                let _ = self.flush();
+                Ok(taken)
+            }
+            _ => self.write(pieces),
+        }
+    }
+
+    fn write(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = self.pipe.write_now(pieces)?.unwrap_or(0);
+        if self.between.is_proven(written) {
+            self.between = pair().unwrap_or(Between::Impossible);
+            self.pipe.enlarge_pipe(LARGE_PIPE);
+        }
+        Ok(written)
     }
 
     /// Moves what is inside into the pipe; whether that was all of it. When this fails, what is
@@ -95,15 +117,23 @@ impl Inlet {
         }
         Ok(true)
     }
+}
 
-    fn near(&mut self) -> Option<&Fd> {
-        if matches!(self.between, Between::Unknown) {
-            self.between = pair().unwrap_or(Between::Impossible);
+impl Between {
+    fn unproven() -> Self {
+        Self::Unproven { since: Instant::now(), taken: 0 }
+    }
+
+    /// The reader took so many bytes more: whether that is the proof.
+    fn is_proven(&mut self, more: usize) -> bool {
+        let Self::Unproven { since, taken } = self else { return false };
+        *taken += more;
+        if *taken < PROOF {
+            return false;
         }
-        match &self.between {
-            Between::Pair { near, .. } => Some(near),
-            Between::Unknown | Between::Impossible => None,
-        }
+        let in_time = since.elapsed() <= WITHIN;
+        *self = Self::unproven();
+        in_time
     }
 }
 
@@ -136,6 +166,14 @@ mod tests {
         (reader, Inlet::new(Fd::from(OwnedFd::from(writer))))
     }
 
+    /// One whose reader was fast.
+    fn proven() -> (PipeReader, Inlet) {
+        let (reader, mut inlet) = inlet();
+        inlet.between = pair().unwrap();
+        inlet.pipe.enlarge_pipe(LARGE_PIPE);
+        (reader, inlet)
+    }
+
     fn pieces(bytes: &[u8]) -> Vec<IoSlice<'_>> {
         bytes.chunks(30_000).take(16).map(IoSlice::new).collect()
     }
@@ -156,7 +194,7 @@ mod tests {
 
     #[test]
     fn everything_arrives_once_and_in_order() {
-        let (reader, mut inlet) = inlet();
+        let (reader, mut inlet) = proven();
         let reader = collect(reader);
         let all = bytes(20_000_000);
         let mut left = &all[..];
@@ -170,14 +208,13 @@ mod tests {
                 let _ = rustix::event::poll(&mut [inlet.room()], None);
             }
         }
-        assert!(matches!(inlet.between, Between::Pair { .. }));
         drop(inlet);
         assert!(reader.join().unwrap() == all);
     }
 
     #[test]
     fn what_nobody_reads_is_bounded() {
-        let (_reader, mut inlet) = inlet();
+        let (_reader, mut inlet) = proven();
         let data = bytes(480_000);
         let mut taken = 0;
         while let more @ 1.. = inlet.take(&pieces(&data)).unwrap() {
@@ -189,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_leaves_is_told_of_and_what_it_did_not_get_counted() {
-        let (reader, mut inlet) = inlet();
+        let (reader, mut inlet) = proven();
         let data = bytes(480_000);
         while inlet.take(&pieces(&data)).unwrap() > 0 {}
         let inside = inlet.inside();
@@ -199,10 +236,35 @@ mod tests {
     }
 
     #[test]
-    fn little_goes_the_short_way() {
+    fn a_reader_that_was_not_fast_gets_no_more_than_a_pipe() {
         let (mut reader, mut inlet) = inlet();
+        let data = bytes(480_000);
+        let mut read = vec![0; PIPE];
+        for _ in 0..PROOF / PIPE {
+            if let Between::Unproven { since, .. } = &mut inlet.between {
+                *since -= 2 * WITHIN;
+            }
+            assert_eq!(inlet.take(&pieces(&data)).unwrap(), PIPE);
+            reader.read_exact(&mut read).unwrap();
+        }
+        assert!(matches!(inlet.between, Between::Unproven { taken: 0, .. }));
+        assert_eq!(inlet.take(&pieces(&data)).unwrap(), PIPE);
+    }
+
+    #[test]
+    fn a_reader_that_is_fast_gets_a_pair_and_one_that_is_not_may_become_so() {
+        let mut between = Between::Unproven { since: Instant::now() - 2 * WITHIN, taken: 0 };
+        assert!(!between.is_proven(PROOF));
+        assert!(!between.is_proven(PROOF - 1));
+        assert!(between.is_proven(1));
+        assert!(!Between::Impossible.is_proven(PROOF));
+    }
+
+    #[test]
+    fn little_goes_the_short_way() {
+        let (mut reader, mut inlet) = proven();
         assert_eq!(inlet.take(&[IoSlice::new(b"a line\n")]).unwrap(), 7);
-        assert!(matches!(inlet.between, Between::Unknown));
+        assert_eq!(inlet.inside(), 0);
         let mut line = [0; 7];
         reader.read_exact(&mut line).unwrap();
         assert_eq!(&line, b"a line\n");
@@ -210,7 +272,7 @@ mod tests {
 
     #[test]
     fn where_splice_is_impossible_everything_is_written() {
-        let (mut reader, mut inlet) = inlet();
+        let (mut reader, mut inlet) = proven();
         inlet.between = Between::Impossible;
         let data = bytes(200_000);
         assert_eq!(inlet.take(&pieces(&data)).unwrap(), data.len());
@@ -222,7 +284,7 @@ mod tests {
     /// The kernel's pages alone are handed on: what was taken does not change with its slab.
     #[test]
     fn what_was_taken_stays_as_it_was() {
-        let (mut reader, mut inlet) = inlet();
+        let (mut reader, mut inlet) = proven();
         let mut data = bytes(100_000);
         let as_it_was = data.clone();
         assert_eq!(inlet.take(&pieces(&data)).unwrap(), data.len());

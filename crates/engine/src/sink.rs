@@ -417,10 +417,17 @@ mod tests {
     /// What was taken for a reader that left is told as lost, once.
     #[test]
     fn what_a_pipe_did_not_get_any_more_is_lost() {
-        let (reader, writer) = std::io::pipe().unwrap();
+        use std::io::Read;
+        let (mut reader, writer) = std::io::pipe().unwrap();
         let mut sink = Sink::fd(Fd::from(std::os::fd::OwnedFd::from(writer)));
         let slab = Slab::new();
         let one = [0..100 << 10, 100 << 10..256 << 10];
+        let mut read = vec![0; 256 << 10];
+        // Until it was fast enough for an inlet, which takes more than a pipe.
+        for _ in 0..200 {
+            assert_eq!(sink.offer(&slab, &one), read.len());
+            reader.read_exact(&mut read).unwrap();
+        }
         let all = std::iter::repeat_with(|| sink.offer(&slab, &one));
         let taken: usize = all.take_while(|taken| *taken > 0).sum();
         let inside = sink.inside();
