@@ -20,6 +20,10 @@ use std::time::{Duration, Instant};
 /// Size of a pipe at first, unless it is larger.
 const PIPE: usize = 256 << 10;
 
+/// Its size where no pair helps: what an ordinary user may have (fs.pipe-max-size). What comes from
+/// a connection by page takes a page for each segment.
+const LARGEST_PIPE: usize = 1 << 20;
+
 /// Its size with a socket pair: 128 pages, each of 4 to 32 KiB, are up to 2.3 MiB of data. Splice
 /// moves at most what so many pages of 4 KiB would hold: a slab in one call.
 const LARGE_PIPE: usize = 512 << 10;
@@ -28,9 +32,6 @@ const LARGE_PIPE: usize = 512 << 10;
 /// for it then, and a window follows what is taken.
 const PROOF: usize = 4 << 20;
 const WITHIN: Duration = Duration::from_millis(250);
-
-/// Least data for which two system calls are cheaper than one.
-const LEAST: usize = 16 << 10;
 
 /// What the kernel lets wait between send and splice: a slab. It doubles what it is told.
 const BETWEEN: usize = 256 << 10;
@@ -41,6 +42,8 @@ pub(crate) struct Inlet {
     between: Between,
     /// Bytes taken that are not in the pipe yet.
     inside: usize,
+    /// Something came from a connection by page.
+    passed: bool,
 }
 
 /// The socket pair, made for a reader that is fast.
@@ -61,7 +64,7 @@ enum Between {
 impl Inlet {
     pub(crate) fn new(pipe: Fd) -> Self {
         pipe.enlarge_pipe(PIPE);
-        Self { pipe, between: Between::unproven(), inside: 0 }
+        Self { pipe, between: Between::unproven(), inside: 0, passed: false }
     }
 
     pub(crate) fn pipe(&self) -> &Fd {
@@ -78,29 +81,40 @@ impl Inlet {
         PollFd::new(&self.pipe, PollFlags::OUT)
     }
 
+    /// Bytes on their way to the reader.
+    pub(crate) fn unread(&self) -> usize {
+        self.inside + self.pipe.passable()
+    }
+
+    /// Moves up to `len` bytes from a connection into the pipe ([`Fd::take_from`]).
+    pub(crate) fn take_from(&mut self, connection: &Fd, len: usize) -> io::Result<Option<usize>> {
+        if !std::mem::replace(&mut self.passed, true) {
+            self.pipe.enlarge_pipe(LARGEST_PIPE);
+        }
+        self.pipe.take_from(connection, len)
+    }
+
     /// Takes what fits without waiting.
     pub(crate) fn take(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         if !self.flush()? {
             return Ok(0);
         }
-        let len: usize = pieces.iter().map(|piece| piece.len()).sum();
-        match &self.between {
-            Between::Pair { near, .. } if len >= LEAST => {
-                let taken = near.write_now(pieces)?.unwrap_or(0);
-                self.inside = taken;
-                // It was taken. If the pipe is broken, the next flush says so.
-                let _ = self.flush();
-                Ok(taken)
-            }
-            _ => self.write(pieces),
-        }
+        // Little data, too: the kernel takes writes that must not wait (RWF_NOWAIT) from no pipe that
+        // was spliced to.
+        let Between::Pair { near, .. } = &self.between else { return self.write(pieces) };
+        let taken = near.write_now(pieces)?.unwrap_or(0);
+        self.inside = taken;
+        // It was taken. If the pipe is broken, the next flush says so.
+        let _ = self.flush();
+        Ok(taken)
     }
 
     fn write(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let written = self.pipe.write_now(pieces)?.unwrap_or(0);
         if self.between.is_proven(written) {
-            self.between = pair().unwrap_or(Between::Impossible);
-            self.pipe.enlarge_pipe(LARGE_PIPE);
+            let pair = pair(&self.pipe);
+            self.pipe.enlarge_pipe(if pair.is_ok() { LARGE_PIPE } else { LARGEST_PIPE });
+            self.between = pair.unwrap_or(Between::Impossible);
         }
         Ok(written)
     }
@@ -116,6 +130,15 @@ impl Inlet {
             }
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+impl Inlet {
+    /// One whose reader was fast.
+    pub(crate) fn proven(pipe: Fd) -> Self {
+        let between = pair(&pipe).unwrap();
+        Self { between, ..Self::new(pipe) }
     }
 }
 
@@ -137,16 +160,18 @@ impl Between {
     }
 }
 
-/// A socket pair whose data splice moves: tried with one byte and another pipe, as ours may be full.
-fn pair() -> io::Result<Between> {
+/// A socket pair whose data splice moves: tried with one byte and another pipe, as ours may be full,
+/// and with ours and nothing, as it may be none of the kernel's (gVisor).
+fn pair(pipe: &Fd) -> io::Result<Between> {
     let flags = SocketFlags::CLOEXEC;
     let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     set_socket_send_buffer_size(&near, BETWEEN)?;
     let (near, far) = (Fd::from(near), Fd::from(far));
     let (_reader, writer) = io::pipe()?;
     near.write_now(&[IoSlice::new(b"?")])?;
-    match Fd::from(OwnedFd::from(writer)).take_from(&far, 1)? {
-        Some(1) => Ok(Between::Pair { near, far }),
+    let moved = Fd::from(OwnedFd::from(writer)).take_from(&far, 1)?;
+    match (moved, pipe.take_from(&far, 1)?) {
+        (Some(1), None) => Ok(Between::Pair { near, far }),
         _ => Err(io::ErrorKind::Unsupported.into()),
     }
 }
@@ -168,10 +193,8 @@ mod tests {
 
     /// One whose reader was fast.
     fn proven() -> (PipeReader, Inlet) {
-        let (reader, mut inlet) = inlet();
-        inlet.between = pair().unwrap();
-        inlet.pipe.enlarge_pipe(LARGE_PIPE);
-        (reader, inlet)
+        let (reader, writer) = io::pipe().unwrap();
+        (reader, Inlet::proven(OwnedFd::from(writer).into()))
     }
 
     fn pieces(bytes: &[u8]) -> Vec<IoSlice<'_>> {
@@ -261,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn little_goes_the_short_way() {
+    fn little_is_in_the_pipe_at_once() {
         let (mut reader, mut inlet) = proven();
         assert_eq!(inlet.take(&[IoSlice::new(b"a line\n")]).unwrap(), 7);
         assert_eq!(inlet.inside(), 0);
@@ -272,7 +295,7 @@ mod tests {
 
     #[test]
     fn where_splice_is_impossible_everything_is_written() {
-        let (mut reader, mut inlet) = proven();
+        let (mut reader, mut inlet) = inlet();
         inlet.between = Between::Impossible;
         let data = bytes(200_000);
         assert_eq!(inlet.take(&pieces(&data)).unwrap(), data.len());

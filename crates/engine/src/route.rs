@@ -289,8 +289,16 @@ impl Routes {
 
     /// Drops what sinks hold that may not wait longer than `waited`.
     pub(crate) fn drop_after(&mut self, waited: Duration) {
-        let flows = self.list.iter_mut().flat_map(Route::flows);
-        flows.for_each(|flow| flow.sink.drop_after(waited));
+        for route in &mut self.list {
+            route.flows().into_iter().for_each(|flow| flow.sink.drop_after(waited));
+            self.totals.write(0, route.take_lost());
+        }
+    }
+
+    /// Bytes on their way to readers.
+    pub(crate) fn unread(&self) -> usize {
+        let flows = self.list.iter().flat_map(|route| [&route.data, &route.stderr]);
+        flows.map(|flow| flow.sink.unread()).sum()
     }
 
     /// The next sink that broke, told once.

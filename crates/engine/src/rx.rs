@@ -282,13 +282,13 @@ impl<P: Program> Rx<P> {
     }
 
     /// At the end: sinks get what was received, however long they take; those that linger only
-    /// while something is taken now and then.
+    /// while something is read now and then.
     fn drain_sinks(&mut self) -> Result<(), Error> {
-        let mut moved = Instant::now();
+        let (mut moved, mut unread) = (Instant::now(), usize::MAX);
         loop {
-            let before = self.routes.totals().written;
             self.routes.drain(&mut self.receiver, Instant::now());
-            if self.routes.totals().written > before {
+            let before = std::mem::replace(&mut unread, self.routes.unread());
+            if unread < before {
                 moved = Instant::now();
             }
             self.routes.drop_after(moved.elapsed());

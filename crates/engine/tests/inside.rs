@@ -382,6 +382,35 @@ fn a_consumer_that_takes_nothing_is_dropped_after_its_time_once_the_connection_i
     assert_eq!((watch.bytes(), watch.ends()), (4 * PORTION, 1));
 }
 
+/// One that was fast before, so that much is on its way to it in the kernel, and reads a little now
+/// and then: it gets everything.
+#[test]
+fn a_slow_reader_of_a_pipe_is_not_dropped_while_it_reads() {
+    const LINGER: Duration = Duration::from_secs(1);
+    const FAST: usize = 32 << 20;
+    let (mut reader, writer) = io::pipe().unwrap();
+    let sink = Sink::fd(OwnedFd::from(writer).into()).lingering(LINGER);
+    let pair = Pair::new(Some(Pattern::of(usize::MAX).source()), sink);
+    let mut area = vec![0; FAST];
+    reader.read_exact(&mut area).unwrap();
+    let moved = || {
+        let before = pair.near.session.sent();
+        sleep(Duration::from_millis(300));
+        pair.near.session.sent() > before
+    };
+    until("that nothing moves", || !moved());
+    let sent = pair.near.session.sent();
+    pair.cut();
+    for _ in 0..6 {
+        sleep(LINGER / 2);
+        reader.read_exact(&mut area[..1000]).unwrap();
+    }
+    area.clear();
+    reader.read_to_end(&mut area).unwrap();
+    assert_eq!((FAST + 6000 + area.len()) as u64, sent);
+    assert!(pair.far.thread.join().unwrap().is_err());
+}
+
 /// C7: what nobody takes any more is credited all the same.
 #[test]
 fn a_consumer_that_fails_is_told_of_its_end_once_and_the_peer_goes_on() {
