@@ -11,25 +11,38 @@ const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// What contenders over loopback get.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
-    /// Congestion control over loopback; without root it is the system's
+pub(crate) struct Loopback {
+    /// Congestion control over loopback; who may not choose gets the system's
     #[arg(long = "congestion", value_name = "NAME", default_value = "cubic")]
-    name: String,
+    congestion: String,
 }
 
-impl Options {
-    /// Moves this process, while it has one thread, to a network namespace of its own.
-    pub(crate) fn enter(&self) -> Result<()> {
-        if !nix::unistd::geteuid().is_root() {
-            if current() != self.name {
-                eprintln!("lhbench: warning: loopback with {}: only root can choose", current());
-            }
-            return Ok(());
+impl Loopback {
+    /// Moves this process, while it has one thread, to a network namespace of its own, unless all
+    /// is as wanted here.
+    pub(crate) fn enter(&self) {
+        if current() == self.congestion {
+            return;
         }
+        if let Err(why) = self.make() {
+            eprintln!(
+                "lhbench: warning: loopback with {}, not {}: {why:#}",
+                current(),
+                self.congestion
+            );
+        }
+    }
+
+    fn make(&self) -> Result<()> {
+        // Before anything is changed: what cannot be had leaves this process where it was.
+        let can = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+        let can = fs::read_to_string(can).context("what the kernel has")?;
+        ensure!(can.split_whitespace().any(|name| name == self.congestion), "the kernel has {can}");
+        ensure!(Command::new("ip").arg("-V").output().is_ok(), "no ip(8)");
         unshare(CloneFlags::CLONE_NEWNET).context("a network namespace")?;
         let up = Command::new("ip").args(["link", "set", "lo", "up"]).status().context("ip")?;
         ensure!(up.success(), "ip link set lo up: {up}");
-        fs::write(SYSCTL, &self.name).with_context(|| format!("congestion control {}", self.name))
+        fs::write(SYSCTL, &self.congestion).context(SYSCTL)
     }
 }
 

@@ -28,6 +28,7 @@ mod suite;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
+use loopback::Loopback;
 use size::Size;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -104,7 +105,7 @@ struct Options {
     #[arg(long)]
     lhsshd: Option<PathBuf>,
     #[command(flatten)]
-    loopback: loopback::Options,
+    loopback: Loopback,
     /// Fail when a bar is missed
     #[arg(long)]
     strict: bool,
@@ -123,9 +124,9 @@ fn main() -> ExitCode {
 fn carry_out(task: Task) -> Result<()> {
     // Before there is a second thread.
     match &task {
-        Task::Pipe(options) => options.loopback.enter()?,
-        Task::Copy(options) => options.loopback.enter()?,
-        Task::Figures(options) => options.loopback.enter()?,
+        Task::Pipe(options) => options.loopback.enter(),
+        Task::Copy(options) => options.loopback.enter(),
+        Task::Figures(options) => options.loopback.enter(),
         _ => {}
     }
     if matches!(task, Task::Pipe(_) | Task::Link(_) | Task::Copy(_) | Task::Figures(_)) {

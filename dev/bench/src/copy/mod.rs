@@ -10,9 +10,10 @@ mod table;
 mod turn;
 
 use crate::lab::{self, Lab};
+use crate::loopback::Loopback;
 use crate::quiet;
 use crate::size::Size;
-use crate::{loopback, net, stop, suite};
+use crate::{net, stop, suite};
 use anyhow::{Result, ensure};
 use cases::{COPY, Case};
 use command::Who;
@@ -55,7 +56,7 @@ pub(crate) struct Options {
     #[arg(long)]
     lhsshd: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) loopback: loopback::Options,
+    pub(crate) loopback: Loopback,
     /// Fail when a bar is missed
     #[arg(long)]
     strict: bool,

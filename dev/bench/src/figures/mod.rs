@@ -25,8 +25,9 @@ mod samples;
 mod turn;
 
 use crate::lab::{self, Lab};
+use crate::loopback::Loopback;
 use crate::size::Size;
-use crate::{loopback, stop};
+use crate::stop;
 use anyhow::{Context, Result, ensure};
 use figure::FIGURES;
 use peer::Peer;
@@ -76,7 +77,7 @@ pub(crate) struct Options {
     #[arg(long, default_value = "/dev/shm")]
     data: PathBuf,
     #[command(flatten)]
-    pub(crate) loopback: loopback::Options,
+    pub(crate) loopback: Loopback,
     /// Our client [default: lhssh beside this program]
     #[arg(long)]
     lhssh: Option<PathBuf>,
