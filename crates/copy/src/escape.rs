@@ -16,13 +16,6 @@ pub fn shown(bytes: &[u8]) -> String {
     out
 }
 
-/// An error as the C library says it, without Rust's number.
-#[must_use]
-pub fn words(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
-}
-
 fn push(out: &mut String, c: char) {
     match c {
         '\n' | '\r' | '\t' => out.extend(c.escape_default()),

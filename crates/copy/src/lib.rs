@@ -20,8 +20,9 @@ pub mod report;
 mod run;
 pub mod shard;
 
-pub use escape::{shown, words};
+pub use escape::shown;
 pub use observe::{Event, Observer};
 pub use options::Options;
 pub use report::Report;
 pub use run::{Copies, run, run_with_state, state_directory};
+pub use sftp::words;

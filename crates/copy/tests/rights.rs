@@ -222,3 +222,78 @@ fn a_copy_without_a_journal_says_so() {
     let notes = notes.0.lock().unwrap();
     assert!(notes.iter().any(|note| note.contains("no journal")), "{notes:?}");
 }
+
+/// Our server, run by somebody who is not root, in a lab that he may enter.
+fn our_nobody(lab: &Lab) -> std::sync::Arc<copy::options::Host> {
+    let program = lab.path("server");
+    fs::copy(our_program(), &program).unwrap();
+    as_nobody(lab, program.to_str().unwrap(), &[])
+}
+
+/// A directory that may be written to and not read.
+fn drop_box(lab: &Lab) {
+    fs::create_dir(lab.path("drop")).unwrap();
+    set_mode(&lab.path("drop"), 0o1733);
+}
+
+#[test]
+fn files_of_any_size_go_into_a_drop_box() {
+    if !need::have(is_root(), "not root") {
+        return;
+    }
+    let lab = Lab::new();
+    let host = our_nobody(&lab);
+    for (name, size) in [("small", 10), ("large", 3_000_000)] {
+        drop_box(&lab);
+        fs::write(lab.path(name), noise(1, size)).unwrap();
+        let to = there(&host, &lab.path("drop").join(name));
+        for fsync in [true, false] {
+            lab.good(&Options { fsync, ..options(here(&lab.path(name)), to.clone()) });
+            assert_eq!(fs::read(lab.path("drop").join(name)).unwrap(), noise(1, size));
+        }
+        fs::remove_dir_all(lab.path("drop")).unwrap();
+    }
+}
+
+#[test]
+fn files_of_this_host_go_into_a_drop_box() {
+    if !need::have(is_root(), "not root") {
+        return;
+    }
+    let lab = Lab::new();
+    our_nobody(&lab);
+    drop_box(&lab);
+    let program = lab.path("lhscp");
+    fs::copy(env!("CARGO_BIN_EXE_lhscp"), &program).unwrap();
+    for (name, size) in [("small", 10), ("large", 3_000_000)] {
+        fs::write(lab.path(name), noise(1, size)).unwrap();
+        let mut copier = std::process::Command::new("setpriv");
+        copier.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+        copier.arg("-q").args([lab.path(name), lab.path("drop")]).env("HOME", "/nonexistent");
+        let output = copier.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(fs::read(lab.path("drop").join(name)).unwrap(), noise(1, size));
+    }
+}
+
+/// What a small file replaces is looked at without being read.
+#[test]
+fn f3_a_file_that_may_not_be_read_keeps_its_mode_too() {
+    if !need::have(is_root(), "not root") {
+        return;
+    }
+    let lab = Lab::new();
+    let host = our_nobody(&lab);
+    for name in ["source", "target"] {
+        fs::create_dir(lab.path(name)).unwrap();
+        set_mode(&lab.path(name), 0o777);
+    }
+    for name in ["a", "b", "c"] {
+        fs::write(lab.path("source").join(name), name).unwrap();
+        fs::write(lab.path("target").join(name), "old").unwrap();
+        set_mode(&lab.path("target").join(name), 0o600);
+    }
+    lab.good(&options(here(&lab.path("source/.")), there(&host, &lab.path("target"))));
+    assert_eq!(["a", "b", "c"].map(|name| mode(&lab.path("target").join(name))), [0o600; 3]);
+    assert_eq!(tree(&lab.path("source")), tree(&lab.path("target")));
+}

@@ -2,7 +2,6 @@
 
 use crate::environment::{self, Facts};
 use crate::refusal::Refusal;
-use nix::errno::Errno;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -152,7 +151,7 @@ pub(crate) fn command(script: &Script, facts: &Facts<'_>) -> Ready {
 
 /// In sshd's words.
 fn no_home(home: &Path, error: &io::Error) -> String {
-    let why = error.raw_os_error().map_or("unknown error", |code| Errno::from_raw(code).desc());
+    let why = sftp::words(error);
     let home = visible_within(&home.to_string_lossy(), MAX_HOME);
     format!("Could not chdir to home directory {home}: {why}\n")
 }

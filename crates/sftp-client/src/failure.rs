@@ -61,7 +61,7 @@ fn reason(error: &Error) -> String {
 /// The system's words for an error, without the number.
 pub(crate) fn strerror(error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(code) => nix::errno::Errno::from_raw(code).desc().to_owned(),
+        Some(_) => sftp::words(error),
         None => error.to_string(),
     }
 }

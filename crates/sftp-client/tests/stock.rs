@@ -417,7 +417,7 @@ fn f5_an_error_that_the_local_close_reports_fails_the_get() {
         let output = child.wait_with_output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{batch}: {told}");
-        assert!(told.contains("local close") && told.contains("Quota exceeded"), "{told}");
+        assert!(told.contains("local close") && told.contains("Disk quota exceeded"), "{told}");
         fs::remove_file(&file).unwrap_or(());
     }
 }

@@ -57,7 +57,7 @@ fn told(reply: &Reply) -> (Status, String) {
     }
 }
 
-const QUOTA: &str = "Quota exceeded";
+const QUOTA: &str = "Disk quota exceeded";
 
 /// The first handle that a server gives.
 fn first_handle() -> Handle {

@@ -105,12 +105,22 @@ pub(super) struct Below {
     unsynced: Vec<(Vec<u8>, io::Error)>,
 }
 
+/// Opens a directory. One that may be written to and not read (a drop box) is opened without the
+/// right to read: it can be all but listed and synced.
+fn directory_by(open: impl Fn(OFlags) -> io::Result<OwnedFd>) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match open(flags | OFlags::RDONLY) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => open(flags | OFlags::PATH),
+        opened => opened,
+    }
+}
+
 impl Below {
     /// Follows links on the way to the root: that path is the user's own.
     pub(super) fn new(root: &[u8], fsync: bool) -> io::Result<Self> {
         let name = if root.is_empty() { b".".to_vec() } else { root.to_vec() };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(path(&name), flags, Mode::empty())?;
+        let open = |flags| rustix::fs::open(path(&name), flags, Mode::empty());
+        let root = directory_by(|flags| open(flags).map_err(io::Error::from))?;
         Ok(Self { root, name, last: None, changed: false, fsync, unsynced: Vec::new() })
     }
 
@@ -129,8 +139,7 @@ impl Below {
 
     fn directory(&self, at: &[u8]) -> io::Result<OwnedFd> {
         let at = if at.is_empty() { b"." } else { at };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        self.beneath(path(at), flags, Mode::empty())
+        directory_by(|flags| self.beneath(path(at), flags, Mode::empty()))
     }
 
     fn beneath(&self, at: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
@@ -143,6 +152,8 @@ impl Below {
     fn sync_last(&mut self) {
         if let Some((directory, fd)) = self.last.as_ref().filter(|_| self.changed && self.fsync)
             && let Err(errno) = rustix::fs::fsync(fd)
+            // Nobody can see to it who may not read it.
+            && errno != Errno::BADF
         {
             let directory = if directory.is_empty() { &self.name } else { directory };
             self.unsynced.push((directory.clone(), errno.into()));

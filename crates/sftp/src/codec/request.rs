@@ -21,6 +21,11 @@ impl OpenFlags {
     /// Fails if there is a file.
     pub const EXCLUSIVE: Self = Self(32);
 
+    /// Whether the file can be read: without any right, OpenSSH's server opens for reading.
+    pub fn reads(self) -> bool {
+        self.has(Self::READ) || !self.has(Self::WRITE)
+    }
+
     /// Whether all of `other` are set.
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0

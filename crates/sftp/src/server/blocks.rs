@@ -7,7 +7,7 @@ use super::fault::Fault;
 use super::handles::Open;
 use super::log::Level;
 use super::queue::Shared;
-use crate::codec::{BlockHashes, Handle, OpenFlags, Reply, SparseMap, Status};
+use crate::codec::{BlockHashes, Handle, Reply, SparseMap, Status};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
@@ -26,7 +26,7 @@ impl Shared {
     /// An open file that is read from.
     fn readable(&self, handle: &Handle) -> Result<Arc<Open>, Fault> {
         let open = self.handles.get(handle)?;
-        if open.file()?.has(OpenFlags::WRITE) && !open.file()?.has(OpenFlags::READ) {
+        if !open.file()?.reads() {
             return Err(Fault::handle());
         }
         Ok(open)

@@ -168,9 +168,14 @@ fn flag_names(flags: OpenFlags) -> String {
     set.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
 }
 
-/// The file that a directory's name means, from a descriptor of it.
+/// The file that a directory's name means, from a descriptor of it. One that may be written to and
+/// not read (a drop box) is opened without the right to read: it can be all but listed and synced.
 pub(super) fn open_directory(from: impl AsFd, path: &[u8]) -> Result<std::os::fd::OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
     let from = if path.first() == Some(&b'/') { CWD } else { from.as_fd() };
-    rustix::fs::openat(from, path, flags, Mode::empty())
+    let open = |how| rustix::fs::openat(from, path, flags | how, Mode::empty());
+    match open(OFlags::RDONLY) {
+        Err(Errno::ACCESS) => open(OFlags::PATH),
+        opened => opened,
+    }
 }

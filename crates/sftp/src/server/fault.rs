@@ -49,8 +49,7 @@ impl From<Errno> for Fault {
             Errno::NOSYS => Status::Unsupported,
             _ => Status::Failure,
         };
-        let text = nix::errno::Errno::from_raw(errno.raw_os_error()).desc();
-        Self { code, text: text.into() }
+        Self { code, text: crate::words(&errno.into()).into() }
     }
 }
 

@@ -102,7 +102,9 @@ impl Options {
                 Short('h') => return Ok(Action::Help),
                 // As a login shell it is called with `-c command`, and serves whatever that is.
                 Short('c') => break,
-                Short(_) | Long(_) | Value(_) => return Err(arg.unexpected().to_string()),
+                Short(_) | Long(_) => return Err(arg.unexpected().to_string()),
+                // As in sftp-server(8): scp's -D gives it the host and the subsystem.
+                Value(_) => {}
             }
         }
         Ok(Action::Serve(Box::new(options)))
@@ -205,7 +207,8 @@ mod tests {
 
     #[test]
     fn what_is_no_option_is_an_error() {
-        for bad in ["-x", "word", "-l loud", "-f LOCAL8", "-u 8", "-u 7777", "-p a -p b", "-Q x"] {
+        for bad in ["-x", "word -x", "-l loud", "-f LOCAL8", "-u 8", "-u 7777", "-p a -p b", "-Q x"]
+        {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -8,7 +8,7 @@
 use super::fault::Fault;
 use super::permit::Operation;
 use super::queue::{Job, Shared};
-use crate::codec::{DATA_HEAD, DataHead, Handle, MAX_DATA, OpenFlags, Request};
+use crate::codec::{DATA_HEAD, DataHead, Handle, MAX_DATA, Request};
 use rustix::io::Errno;
 use std::io::IoSliceMut;
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl Output {
     ) -> Result<Read, Fault> {
         self.shared.permit(Operation::Read)?;
         let open = self.shared.handles.get(handle)?;
-        if !open.file()?.has(OpenFlags::READ) {
+        if !open.file()?.reads() {
             return Err(Fault::handle());
         }
         let wanted = usize::try_from(len).unwrap_or(0);
@@ -141,7 +141,7 @@ impl Output {
             }
         };
         let read = match read {
-            Ok(read) if read > 0 => read,
+            Ok(read) if read > 0 || wanted == 0 => read,
             nothing => {
                 self.out.clear();
                 return Err(nothing.map_or_else(Fault::from, |_| Fault::eof()));

@@ -130,17 +130,21 @@ pub(super) fn home(account: &Account, user: &[u8]) -> Result<Vec<u8>, Fault> {
     if user.is_empty() || user == account.name {
         return Ok(account.home.as_os_str().as_bytes().to_vec());
     }
-    let unknown = || Fault::new(Status::Failure, "No such user");
+    let unknown = || Fault::new(Status::NoSuchFile, "No such user");
     let name = std::str::from_utf8(user).map_err(|_| unknown())?;
     let user = User::from_name(name)?.ok_or_else(unknown)?;
     Ok(user.dir.into_os_string().into_vec())
 }
 
-/// `~` and `~user` in front of a path.
+/// `~` and `~user` in front of a path. As in OpenSSH `~` is where the session starts: at home,
+/// unless `-d` says otherwise.
 pub(super) fn expand_tilde(account: &Account, path: &[u8]) -> Result<Vec<u8>, Fault> {
     let Some(rest) = path.strip_prefix(b"~") else { return Ok(path.to_vec()) };
     let end = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
     let (user, rest) = rest.split_at(end);
+    if user.is_empty() {
+        return Ok([b".", rest].concat());
+    }
     Ok([home(account, user)?.as_slice(), rest].concat())
 }
 
@@ -215,8 +219,9 @@ mod tests {
     fn tokens_and_tildes_expand() {
         assert_eq!(expand(b"%d/x-%u%%%z%", &account()), b"/home/u/x-u%%z%");
         let tilde = |path: &[u8]| expand_tilde(&account(), path);
-        assert_eq!(tilde(b"~/x"), Ok(b"/home/u/x".to_vec()));
-        assert_eq!(tilde(b"~"), Ok(b"/home/u".to_vec()));
+        assert_eq!(tilde(b"~/x"), Ok(b"./x".to_vec()), "from where the session starts");
+        assert_eq!(tilde(b"~"), Ok(b".".to_vec()));
+        assert_eq!(tilde(b"~u/x"), Ok(b"/home/u/x".to_vec()));
         assert_eq!(tilde(b"~root/x"), Ok(b"/root/x".to_vec()));
         assert_eq!(tilde(b"a~"), Ok(b"a~".to_vec()));
         assert!(tilde(b"~no-such-user/x").is_err());

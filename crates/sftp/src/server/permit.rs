@@ -182,7 +182,8 @@ impl Permit {
 
     /// Whether a file may be opened so. Only what can neither change nor make a file is reading.
     pub(super) fn open(self, flags: OpenFlags) -> bool {
-        !self.read_only || flags == OpenFlags::READ
+        let changing = OpenFlags::WRITE.0 | OpenFlags::CREATE.0 | OpenFlags::TRUNCATE.0;
+        !self.read_only || flags.0 & changing == 0
     }
 
     /// What VERSION announces: nothing that would be refused.
@@ -305,7 +306,7 @@ mod tests {
             assert_eq!(permit.operation(operation), reading.contains(&name), "{name}");
         }
         for flags in 0..128 {
-            assert_eq!(permit.open(OpenFlags(flags)), flags == 1, "open flags {flags}");
+            assert_eq!(permit.open(OpenFlags(flags)), flags & 0b1_1010 == 0, "open flags {flags}");
             assert!(Permit::default().open(OpenFlags(flags)));
         }
     }

@@ -54,9 +54,11 @@ struct Directory {
 }
 
 impl Directory {
-    /// A rename is on disk when its directory is.
+    /// A rename is on disk when its directory is, which nobody can see to who may not read it.
     fn sync(&self, outcomes: &mut [Result<(), Fault>]) {
-        if let Err(errno) = rustix::fs::fsync(&self.fd) {
+        if let Err(errno) = rustix::fs::fsync(&self.fd)
+            && errno != Errno::BADF
+        {
             for number in &self.done {
                 if let Some(outcome) = outcomes.get_mut(*number) {
                     *outcome = Err(errno.into());

@@ -169,6 +169,8 @@ impl Lane<'_> {
         let mut left = Vec::new();
         for (entry, found) in batch.entries.drain(..).zip(found) {
             match meta_of(&found) {
+                // It is there, and may not be read: by itself, it is looked at without that.
+                None if found.code != Status::NoSuchFile => self.start(entry),
                 Some(old) if old.kind != Kind::File => self.start(entry),
                 Some(old) if self.copying.has_content(&entry, &old) => {
                     let lacks = self.compares_xattrs() && {
