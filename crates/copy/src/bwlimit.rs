@@ -4,7 +4,7 @@
 //! for a [`piece`](Limiter::piece) at a time, sleeps as long as it is told, and sends.
 
 use std::num::NonZeroU64;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What may leave at once, as time at the full rate.
@@ -14,8 +14,15 @@ const BURST: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Limiter {
     rate: NonZeroU64,
+    book: Mutex<Book>,
+}
+
+#[derive(Debug)]
+struct Book {
     /// When everything granted so far would have left at exactly the rate.
-    paid: Mutex<Instant>,
+    paid: Instant,
+    /// Time in which more might have left than anybody asked for.
+    idle: Duration,
 }
 
 impl Limiter {
@@ -26,7 +33,7 @@ impl Limiter {
     }
 
     fn starting(rate: NonZeroU64, now: Instant) -> Self {
-        Self { rate, paid: Mutex::new(now) }
+        Self { rate, book: Mutex::new(Book { paid: now, idle: Duration::ZERO }) }
     }
 
     /// The most bytes to ask for at once: half the bucket, so that pieces of several lanes mix, but
@@ -45,9 +52,26 @@ impl Limiter {
 
     fn take_at(&self, now: Instant, bytes: usize) -> Duration {
         let cost = Duration::from_secs_f64(bytes as f64 / self.rate.get() as f64);
-        let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
-        *paid = (*paid).max(now) + cost;
-        paid.saturating_duration_since(now).saturating_sub(BURST)
+        let mut book = self.book();
+        let idle = now.saturating_duration_since(book.paid);
+        book.idle += idle;
+        book.paid = book.paid.max(now) + cost;
+        book.paid.saturating_duration_since(now).saturating_sub(BURST)
+    }
+
+    /// For how long, since the start, more might have left than anybody asked for.
+    #[must_use]
+    pub fn idle(&self) -> Duration {
+        self.idle_at(Instant::now())
+    }
+
+    fn idle_at(&self, now: Instant) -> Duration {
+        let book = self.book();
+        book.idle + now.saturating_duration_since(book.paid)
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,6 +136,22 @@ mod tests {
             let rate = bytes as f64 / seconds;
             assert!((rate / RATE.get() as f64 - 1.0).abs() < 0.02, "{lanes} lanes: {rate}");
         }
+    }
+
+    #[test]
+    fn time_in_which_too_little_is_asked_for_is_idle() {
+        let start = Instant::now();
+        let limiter = Limiter::starting(RATE, start);
+        let second = Duration::from_secs(1);
+        // One second's worth in each of three seconds, then half of it.
+        for n in 0..3 {
+            let _ = limiter.take_at(start + second * n, 10_000_000);
+        }
+        assert_eq!(limiter.idle_at(start + second * 2), Duration::ZERO);
+        let _ = limiter.take_at(start + second * 3, 5_000_000);
+        assert_eq!(limiter.idle_at(start + second * 4), second / 2);
+        let _ = limiter.take_at(start + second * 5, 20_000_000);
+        assert_eq!(limiter.idle_at(start + second * 6), second * 3 / 2);
     }
 
     #[test]

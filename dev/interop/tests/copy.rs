@@ -217,6 +217,21 @@ fn a_test_takes_its_time_and_no_more() {
     }
 }
 
+/// A limit so low that even a machine which stands still for half a second reaches it.
+#[test]
+fn what_bwlimit_stops_is_not_given_more_lanes() {
+    let Some(far) = far(Kind::OpenSsh, &[]) else { return };
+    let test = Some(Amount::Time(Duration::from_secs(3)));
+    let up = Options { test, bwlimit: std::num::NonZeroU64::new(8 << 10), ..far.up() };
+    let fixed = Options { lanes: lanes(4), ..up.clone() };
+    assert_eq!(far.copy(&fixed, &()).lanes, 4);
+    for options in [up.clone(), up.turned()] {
+        let report = far.copy(&options, &());
+        assert_eq!(report.failures, []);
+        assert_eq!((report.lanes, report.connections), (2, 1), "{report:?}");
+    }
+}
+
 /// Kills a connection's process of the server now and then.
 struct Kill<'a> {
     server: &'a Server,

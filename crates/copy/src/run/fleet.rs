@@ -8,6 +8,7 @@ use super::lane::{End, Lane};
 use super::retry::{Backoff, chance};
 use super::route::{Route, Slot, Trouble};
 use super::stream;
+use crate::bwlimit::Limiter;
 use crate::observe::{Event, LaneId};
 use crate::options::Lanes;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -69,6 +70,16 @@ fn cores() -> u32 {
     u32::try_from(cores).unwrap_or(u32::MAX)
 }
 
+/// What a look at all lanes showed.
+struct Seen {
+    /// Bytes per second, as the climb counts.
+    rate: f64,
+    /// This host had processor time to spare.
+    idle: bool,
+    /// Nine tenths of what `--bwlimit` allows were moved, or more.
+    limited: bool,
+}
+
 /// All lanes of a copy.
 pub(super) struct Fleet<'a> {
     copying: &'a Copying<'a>,
@@ -114,28 +125,54 @@ impl<'a> Fleet<'a> {
         if !self.finds_more() {
             return;
         }
+        if !self.falls_short(rtt) {
+            return;
+        }
         let mut climb = Climb::new(rtt, cores());
         let mut shape = climb.shape();
         self.become_(scope, shape, shape.lanes());
-        let look = (rtt * 4).clamp(LOOK, LONG_LOOK);
-        loop {
-            if !self.settles((rtt * 2).max(LOOK)) {
-                return;
-            }
-            let (before, at) = (self.copying.pace.load(Ordering::Relaxed), Instant::now());
-            let used = cpu::Used::now();
-            if !self.goes_on(look) {
-                return;
-            }
-            let pace = self.copying.pace.load(Ordering::Relaxed) - before;
-            let rate = pace as f64 / at.elapsed().as_secs_f64();
-            if !self.copying.queue.has_more() {
+        while let Some(seen) = self.look(rtt) {
+            if seen.limited || !self.copying.queue.has_more() {
                 continue;
             }
             self.heed_refusals(&mut climb, shape);
-            shape = climb.judge(shape, rate, used.left_some());
+            shape = climb.judge(shape, seen.rate, seen.idle);
             self.become_(scope, shape, shape.lanes());
         }
+    }
+
+    /// Waits while the first lanes move what `--bwlimit` allows: more of them would bring nothing.
+    /// False if it is over.
+    fn falls_short(&self, rtt: Duration) -> bool {
+        if self.copying.limiter.is_none() {
+            return true;
+        }
+        while let Some(seen) = self.look(rtt) {
+            if !seen.limited && self.copying.queue.has_more() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Gives new lanes time, then measures; none if it is over.
+    fn look(&self, rtt: Duration) -> Option<Seen> {
+        if !self.settles((rtt * 2).max(LOOK)) {
+            return None;
+        }
+        let unused = || self.copying.limiter.as_ref().map(Limiter::idle);
+        let (before, at) = (self.copying.pace.load(Ordering::Relaxed), Instant::now());
+        let (used, left) = (cpu::Used::now(), unused());
+        if !self.goes_on((rtt * 4).clamp(LOOK, LONG_LOOK)) {
+            return None;
+        }
+        let (pace, time) = (self.copying.pace.load(Ordering::Relaxed) - before, at.elapsed());
+        let limited = |(now, before): (Duration, Duration)| now.saturating_sub(before) * 10 < time;
+        Some(Seen {
+            rate: pace as f64 / time.as_secs_f64(),
+            idle: used.left_some(),
+            limited: unused().zip(left).is_some_and(limited),
+        })
     }
 
     /// Waits until there is more to do than the first lanes took; false if it is over.
