@@ -74,10 +74,10 @@ fn value(event: &Event<'_>) -> Option<Value> {
         Event::LaneClosed { lane } => {
             Some(json!({ "event": "lane", "lane": lane.0, "state": "closed" }))
         }
-        Event::LaneFailed { lane, why, retry_in: None } => {
+        Event::LaneFailed { lane, why, retry_in: None, .. } => {
             Some(json!({ "event": "lane", "lane": lane.0, "state": "failed", "why": why }))
         }
-        Event::LaneFailed { lane, why, retry_in: Some(wait) } => Some(json!({
+        Event::LaneFailed { lane, why, retry_in: Some(wait), .. } => Some(json!({
             "event": "retry", "lane": lane.0, "why": why, "in": wait.as_secs_f64(),
         })),
         Event::Found { .. } | Event::Scanned | Event::Moved { .. } | Event::Spared { .. } => None,
@@ -172,7 +172,7 @@ mod tests {
             ),
             (Event::Failed(&failure), r#"{"event":"error","host":"h","why":"down"}"#),
             (
-                Event::LaneFailed { lane: LaneId(1), why: "reset", retry_in: wait },
+                Event::LaneFailed { lane: LaneId(1), host: "h", why: "reset", retry_in: wait },
                 r#"{"event":"retry","in":2.5,"lane":1,"why":"reset"}"#,
             ),
         ];

@@ -24,5 +24,5 @@ pub use escape::shown;
 pub use observe::{Event, Observer};
 pub use options::Options;
 pub use report::Report;
-pub use run::{Copies, run, run_with_state, state_directory};
+pub use run::{Copies, RETRIES, Retries, run, run_with_state, state_directory};
 pub use sftp::words;

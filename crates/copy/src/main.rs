@@ -4,7 +4,7 @@
 //! args      the command line: letters (its options), uri (its operands), units (sizes, rates)
 //! plan      configuration, places  ->   copy::Options
 //! self_copy nothing is copied onto itself
-//! watch     looks on: meter counts, progress and json tell
+//! watch     looks on: meter counts, progress and json tell, outage what is worth telling of lanes
 //! selftest  --self-test
 //! ```
 
@@ -15,6 +15,7 @@ mod json;
 mod letters;
 mod meter;
 mod out;
+mod outage;
 mod plan;
 mod progress;
 mod self_copy;

@@ -101,6 +101,8 @@ pub enum Event<'a> {
     LaneFailed {
         /// The lane.
         lane: LaneId,
+        /// Its host.
+        host: &'a str,
         /// One line; escaped by whoever prints it.
         why: &'a str,
         /// When a new one is tried in its place; `None` if none is.

@@ -3,6 +3,7 @@
 
 use crate::args::Show;
 use crate::meter::{Counts, Lane};
+use crate::outage::Outages;
 use crate::units;
 use copy::observe::LaneId;
 use copy::{Event, Report, shown};
@@ -31,6 +32,7 @@ pub(crate) struct Now<'a> {
 pub(crate) struct Progress {
     show: Show,
     kind: Kind,
+    outages: Outages,
 }
 
 enum Kind {
@@ -46,7 +48,7 @@ impl Progress {
             (false, true) => Kind::Bars(Box::new(Bars::new())),
             (false, false) => Kind::Lines(Mutex::new(Duration::ZERO)),
         };
-        Self { show, kind }
+        Self { show, kind, outages: Outages::default() }
     }
 
     /// Shows how it stands.
@@ -74,9 +76,10 @@ impl Progress {
 
     /// Tells what is worth a line of its own.
     pub(crate) fn tell(&self, event: &Event<'_>) {
-        if let Some(line) = line_of(event, self.show) {
-            self.say(&line);
-        }
+        // What each lane did comes before what it means.
+        let outage = self.outages.line(event).filter(|_| !self.show.quiet);
+        let lines = [line_of(event, self.show), outage];
+        lines.iter().flatten().for_each(|line| self.say(line));
     }
 
     /// A line above the bars.
@@ -113,7 +116,7 @@ fn line_of(event: &Event<'_>, show: Show) -> Option<String> {
             let path = path.map(|path| shown(path) + ": ").unwrap_or_default();
             Some(format!("lhscp: warning: {path}{}", shown(text.as_bytes())))
         }
-        Event::LaneFailed { lane, why, retry_in } if loud => {
+        Event::LaneFailed { lane, why, retry_in, .. } if show.verbose > 0 => {
             let next = retry_in.map_or("others go on".to_owned(), |wait| {
                 format!("trying again in {}", units::time(wait))
             });
@@ -298,12 +301,12 @@ mod tests {
     fn quiet_leaves_failures_and_verbose_adds_lanes() {
         let lane = LaneId(2);
         let opened = Event::LaneOpened { lane, host: "h", connection: 1, channel: 0 };
-        let failed = Event::LaneFailed { lane, why: "reset", retry_in: None };
+        let failed = Event::LaneFailed { lane, host: "h", why: "reset", retry_in: None };
         assert!(line_of(&opened, LOUD).is_none());
         let line = line_of(&opened, VERBOSE).unwrap();
         assert_eq!(line, "lhscp: lane 2: h, connection 1, channel 0");
-        assert!(line_of(&failed, QUIET).is_none());
-        assert_eq!(line_of(&failed, LOUD).unwrap(), "lhscp: lane 2: reset; others go on");
+        assert!(line_of(&failed, LOUD).is_none());
+        assert_eq!(line_of(&failed, VERBOSE).unwrap(), "lhscp: lane 2: reset; others go on");
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub struct Server {
     /// Its known_hosts line for every host key.
     pub known_hosts: PathBuf,
     log: PathBuf,
+    command: Command,
     child: Child,
 }
 
@@ -79,9 +80,35 @@ impl Server {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
         let child = command.spawn().with_context(|| format!("{command:?}"))?;
         let known_hosts = lab.know_host(port)?;
-        let mut server = Self { kind, port, known_hosts, log, child };
+        let mut server = Self { kind, port, known_hosts, log, command, child };
         server.wait_until_listening()?;
         Ok(server)
+    }
+
+    /// Kills it and all its sessions at once, as when its machine loses power.
+    pub fn crash(&mut self) -> Result<()> {
+        // Nothing may be born while the list is made.
+        let listener = nix::unistd::Pid::from_raw(i32::try_from(self.pid())?);
+        nix::sys::signal::kill(listener, nix::sys::signal::SIGSTOP)?;
+        let mut all = vec![self.pid()];
+        let mut seen = 0;
+        while let Some(pid) = all.get(seen).copied() {
+            all.extend(children(pid));
+            seen += 1;
+        }
+        for pid in all {
+            let pid = nix::unistd::Pid::from_raw(i32::try_from(pid)?);
+            // A session may have ended meanwhile.
+            let _ = nix::sys::signal::kill(pid, nix::sys::signal::SIGKILL);
+        }
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Starts it again, at the same port, after it has crashed.
+    pub fn start_again(&mut self) -> Result<()> {
+        self.child = self.command.spawn()?;
+        self.wait_until_listening()
     }
 
     fn wait_until_listening(&mut self) -> Result<()> {
@@ -150,6 +177,12 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The processes that `pid` has started and not waited for.
+fn children(pid: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 /// lhsshd takes sshd's command line and configuration, so one function starts either.

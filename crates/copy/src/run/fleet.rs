@@ -401,7 +401,8 @@ impl Crew<'_> {
     }
 
     fn tell_failed(&self, why: &str, retry_in: Option<Duration>) {
-        self.copying.observer.observe(&Event::LaneFailed { lane: self.id, why, retry_in });
+        let (lane, host) = (self.id, self.host);
+        self.copying.observer.observe(&Event::LaneFailed { lane, host, why, retry_in });
     }
 
     /// A limit: no error, unless nobody is left.

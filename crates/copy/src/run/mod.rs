@@ -56,6 +56,8 @@ mod sums;
 mod walk;
 mod xattrs;
 
+pub use retry::{RETRIES, Retries};
+
 use crate::bwlimit::Limiter;
 use crate::observe::{Event, Observer};
 use crate::options::{Amount, Options, Place};

@@ -2,12 +2,24 @@
 
 use std::time::Duration;
 
-/// The first wait, before jitter.
-const FIRST: Duration = Duration::from_millis(500);
-/// The longest wait, jitter included.
-const LONGEST: Duration = Duration::from_secs(30);
-/// Attempts without a byte of progress before a lane is given up: about a minute and a half.
-const ATTEMPTS: u32 = 8;
+/// How a lane that broke is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retries {
+    /// Attempts without a byte of progress before it is given up.
+    pub attempts: u32,
+    /// The first wait, before jitter; each further one is twice as long.
+    pub first: Duration,
+    /// The longest wait, jitter included.
+    pub longest: Duration,
+}
+
+/// As every lane is: for about a minute and a half, if attempts take no time.
+pub const RETRIES: Retries =
+    Retries { attempts: 8, first: Duration::from_millis(500), longest: Duration::from_secs(30) };
+
+const FIRST: Duration = RETRIES.first;
+const LONGEST: Duration = RETRIES.longest;
+const ATTEMPTS: u32 = RETRIES.attempts;
 
 /// A connection's attempts since it last got something done.
 #[derive(Debug, Default)]
