@@ -10,7 +10,7 @@
 use crate::address::{self, Found};
 use crate::proxy::Proxy;
 use crate::race::{self, Waits};
-use crate::{Error, Log, jump, socket};
+use crate::{CallOff, Error, Log, jump, socket};
 use conf::Client;
 use engine::Fd;
 use std::net::SocketAddr;
@@ -31,8 +31,11 @@ pub(crate) struct Connected {
 pub(crate) fn connect(
     conf: &Client,
     log: &Log,
-    deadline: Option<Instant>,
+    (deadline, off): (Option<Instant>, &CallOff),
 ) -> Result<Connected, Error> {
+    if off.is_called() {
+        return Err(Error::CalledOff);
+    }
     if let Some(jump) = conf.jump()? {
         let (fd, proxy) = jump::start(jump, log)?;
         return Ok(Connected { fd, proxy: Some(proxy), port: conf.port });
@@ -43,7 +46,7 @@ pub(crate) fn connect(
             let (fd, proxy) = Proxy::start(&command).map_err(Error::Proxy)?;
             Ok(Connected { fd, proxy: Some(proxy), port: conf.port })
         }
-        None => tcp(&Path { conf, log, deadline }, &address::resolve(conf)?),
+        None => tcp(&Path { conf, log, deadline, off }, &address::resolve(conf)?),
     }
 }
 
@@ -52,6 +55,7 @@ struct Path<'a> {
     conf: &'a Client,
     log: &'a Log,
     deadline: Option<Instant>,
+    off: &'a CallOff,
 }
 
 /// Port, and FallbackPort where nobody can be reached at it.
@@ -70,7 +74,10 @@ fn tcp(path: &Path<'_>, found: &Found) -> Result<Connected, Error> {
 
 fn falls_back(path: &Path<'_>) -> bool {
     let late = path.deadline.is_some_and(|at| Instant::now() >= at);
-    path.conf.fallback && path.conf.fallback_port != path.conf.port && !late
+    path.conf.fallback
+        && path.conf.fallback_port != path.conf.port
+        && !late
+        && !path.off.is_called()
 }
 
 /// ConnectionAttempts: all addresses again, a second later.
@@ -79,7 +86,7 @@ fn attempts(path: &Path<'_>, found: &Found, port: u16) -> Result<Connected, Erro
     let mut left = path.conf.connection_attempts.saturating_sub(1);
     loop {
         match attempt(path, found, port) {
-            Err(Error::Connect { .. }) if left > 0 && !late() => {
+            Err(Error::Connect { .. }) if left > 0 && !late() && !path.off.is_called() => {
                 left -= 1;
                 std::thread::sleep(PAUSE);
                 path.log.debug(1, format_args!("trying again"));
@@ -90,7 +97,7 @@ fn attempts(path: &Path<'_>, found: &Found, port: u16) -> Result<Connected, Erro
 }
 
 fn attempt(path: &Path<'_>, found: &Found, port: u16) -> Result<Connected, Error> {
-    let Path { conf, log, deadline } = path;
+    let Path { conf, log, deadline, off } = path;
     let host = &conf.host_name;
     let open = |at: &SocketAddr| {
         log.debug(1, format_args!("connecting to {host} [{}] port {port}", at.ip()));
@@ -100,7 +107,7 @@ fn attempt(path: &Path<'_>, found: &Found, port: u16) -> Result<Connected, Error
         log.debug(1, format_args!("connect to {at}: {why}"));
         Error::Connect { host: host.clone(), port, why }
     };
-    let (at, socket) = race::run(&found.at(port), waits(conf, *deadline), open, failed)?;
+    let (at, socket) = race::run(&found.at(port), (waits(conf, *deadline), off), open, failed)?;
     let kind = if sys::is_multipath(&socket) { " by MPTCP" } else { "" };
     log.debug(1, format_args!("connected to {} port {port}{kind}", at.ip()));
     Ok(Connected { fd: Fd::from(OwnedFd::from(socket)), proxy: None, port })
@@ -126,7 +133,7 @@ mod tests {
         let log = Log::new("test", LogLevel::Debug1, Some(&file)).unwrap();
         let conf = configured(host, settings);
         let deadline = conf.connect_limit().map(|limit| Instant::now() + limit);
-        let connected = connect(&conf, &log, deadline);
+        let connected = connect(&conf, &log, (deadline, &CallOff::default()));
         (connected, std::fs::read_to_string(file).unwrap())
     }
 

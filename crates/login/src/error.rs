@@ -73,6 +73,9 @@ pub enum Error {
         /// ConnectTimeout.
         limit: Duration,
     },
+    /// Nobody needs it any more ([`CallOff`](crate::CallOff)).
+    #[error("the login was called off")]
+    CalledOff,
     /// The server knows none of our keys.
     #[error("{user}@{host}: permission denied ({methods})")]
     Denied {

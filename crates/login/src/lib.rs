@@ -6,6 +6,7 @@
 //! credentials  agent and key files, in the order in which they are tried (key_file)
 //! setup        what this build offers, and who runs it
 //! session      from a login to the running pipeline, as the configuration has it
+//! call_off     ends logins that nobody needs any more
 //! (here)       the two machines of `proto` over a link, one message at a time
 //! ```
 //! Three round trips to a server that prefers what we do, four to others: identification, KEXINIT
@@ -15,6 +16,7 @@
 
 mod address;
 mod asking;
+mod call_off;
 mod connect;
 mod credentials;
 mod error;
@@ -31,6 +33,7 @@ mod socket;
 mod trust;
 
 pub use asking::is_asking;
+pub use call_off::CallOff;
 pub use credentials::Keyring;
 pub use error::Error;
 pub use jump::is_jump;
@@ -80,7 +83,8 @@ enum Limited {
 /// [`Authenticated::has_asked_ahead`] tells.
 pub fn log_in(conf: &Client, log: &Log, ahead: Option<AskAhead<'_>>) -> Result<LoggedIn, Error> {
     let ahead = ahead.filter(|_| conf.pipeline_requests);
-    log_in_guessing(conf, log, &Keyring::new(), (Limited::KeyExchange, ahead))
+    let off = CallOff::default();
+    log_in_guessing(conf, log, (&Keyring::new(), &off), (Limited::KeyExchange, ahead))
 }
 
 /// Makes the first channel of a connection with this window rule.
@@ -88,9 +92,14 @@ pub type AskAhead<'a> = &'a dyn Fn(Rule) -> Ahead;
 
 /// Connects and logs in with what earlier logins to the same host left in `ring`. ConnectTimeout
 /// covers the whole login, but for what the user is asked meanwhile: nobody sits before such a
-/// program who would give up.
-pub fn log_in_again(conf: &Client, log: &Log, ring: &Keyring) -> Result<LoggedIn, Error> {
-    let logged_in = log_in_guessing(conf, log, ring, (Limited::Login, None))?;
+/// program who would give up. It fails, too, when `off` is called.
+pub fn log_in_again(
+    conf: &Client,
+    log: &Log,
+    ring: &Keyring,
+    off: &CallOff,
+) -> Result<LoggedIn, Error> {
+    let logged_in = log_in_guessing(conf, log, (ring, off), (Limited::Login, None))?;
     ring.accepted(logged_in.authenticated.login().key.clone());
     Ok(logged_in)
 }
@@ -98,19 +107,19 @@ pub fn log_in_again(conf: &Client, log: &Log, ring: &Keyring) -> Result<LoggedIn
 fn log_in_guessing(
     conf: &Client,
     log: &Log,
-    ring: &Keyring,
+    (ring, off): (&Keyring, &CallOff),
     (limited, ahead): (Limited, Option<AskAhead<'_>>),
 ) -> Result<LoggedIn, Error> {
-    match attempt(conf, log, ring, (true, limited, ahead)) {
-        Err(Failed::OverGuess(error)) => {
+    let done = match attempt(conf, log, (ring, off), (true, limited, ahead)) {
+        Err(Failed::OverGuess(error)) if !off.is_called() => {
             // Some servers, paramiko and asyncssh among them, do not ignore a wrong guess as RFC
             // 4253 section 7 says, and give up.
             log.debug(1, format_args!("{error}; once more without a guessed packet"));
-            attempt(conf, log, ring, (false, limited, ahead))
+            attempt(conf, log, (ring, off), (false, limited, ahead))
         }
         other => other,
-    }
-    .map_err(Failed::into_error)
+    };
+    done.map_err(|failed| if off.is_called() { Error::CalledOff } else { failed.into_error() })
 }
 
 /// Why an attempt failed.
@@ -138,11 +147,12 @@ impl From<Error> for Failed {
 fn attempt(
     conf: &Client,
     log: &Log,
-    ring: &Keyring,
+    (ring, off): (&Keyring, &CallOff),
     (guess, limited, ahead): (bool, Limited, Option<AskAhead<'_>>),
 ) -> Result<LoggedIn, Failed> {
     let deadline = conf.connect_limit().map(|limit| Instant::now() + limit);
-    let Connected { fd, mut proxy, port } = connect::connect(conf, log, deadline)?;
+    let Connected { fd, mut proxy, port } = connect::connect(conf, log, (deadline, off))?;
+    let _held = off.hold(&fd);
     let _asking = (proxy.is_some() && !conf.batch_mode).then(asking::Asking::new);
     // After FallbackPort the host's key is the one that is known for that port.
     let mut conf = conf.clone();
@@ -166,7 +176,10 @@ fn attempt(
     let authenticated = login.run(transport, conf, credentials, ahead).map_err(|error| {
         login.tell_peer();
         let over_guess = login.over_guess && error.is_by_leaving();
-        let via = proxy.as_mut().filter(|_| error.is_by_silence()).and_then(Proxy::failed_via);
+        let via = proxy
+            .as_mut()
+            .filter(|_| error.is_by_silence() && !off.is_called())
+            .and_then(Proxy::failed_via);
         let host = || conf.host_name.clone();
         let error = match (via, conf.connect_limit()) {
             (Some(via), _) => Error::Via { host: host(), via },

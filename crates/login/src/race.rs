@@ -3,7 +3,8 @@
 //! An attempt starts when the one before it has failed, or has not answered for the delay; the
 //! first that answers wins and the others are closed. One thread, no waiting but in `poll`.
 
-use crate::Error;
+use crate::call_off::Held;
+use crate::{CallOff, Error};
 use engine::fd::poll_until;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -21,28 +22,28 @@ pub(crate) struct Waits {
     pub(crate) deadline: Option<Instant>,
 }
 
-/// One attempt.
-type Attempt = (SocketAddr, Socket);
+/// One attempt, which may be called off.
+type Attempt = (SocketAddr, Socket, Held);
 
 /// Connects to the first of `addresses` that answers. `open` makes a socket that does not wait,
 /// `failed` is told of each attempt that fails; when all did, the last one's error is returned, and
 /// one of `open` only if no address could be tried.
 pub(crate) fn run(
     addresses: &[SocketAddr],
-    waits: Waits,
+    (waits, off): (Waits, &CallOff),
     open: impl Fn(&SocketAddr) -> Result<Socket, Error>,
     failed: impl Fn(&SocketAddr, io::Error) -> Error,
-) -> Result<Attempt, Error> {
+) -> Result<(SocketAddr, Socket), Error> {
     let waiting = addresses.iter();
     let running = Vec::with_capacity(addresses.len());
     let mut race =
-        Race { waits, open, failed, waiting, running, due: true, next: None, last: None };
+        Race { waits, off, open, failed, waiting, running, due: true, next: None, last: None };
     loop {
         race.start_due();
         if race.running.is_empty() {
             return Err(race.lost());
         }
-        if let Some((at, socket)) = race.wait()? {
+        if let Some((at, socket, _)) = race.wait()? {
             let ready = socket.set_nonblocking(false);
             ready.map_err(|why| Error::Option { option: "socket", why })?;
             return Ok((at, socket));
@@ -52,6 +53,7 @@ pub(crate) fn run(
 
 struct Race<'a, O, F> {
     waits: Waits,
+    off: &'a CallOff,
     open: O,
     failed: F,
     /// Addresses that were not tried yet.
@@ -79,14 +81,15 @@ where
                 Err(error) => _ = self.last.get_or_insert(error),
                 Ok(socket) => match socket.connect(&(*at).into()) {
                     Err(why) if !is_under_way(&why) => self.last = Some((self.failed)(at, why)),
-                    _ => self.started((*at, socket)),
+                    _ => self.started(*at, socket),
                 },
             }
         }
     }
 
-    fn started(&mut self, attempt: Attempt) {
-        self.running.push(attempt);
+    fn started(&mut self, at: SocketAddr, socket: Socket) {
+        let held = self.off.hold(&socket);
+        self.running.push((at, socket, held));
         self.due = false;
         self.next = self.waits.delay.map(|delay| Instant::now() + delay);
     }
@@ -97,7 +100,7 @@ where
         let until = [next, self.waits.deadline].into_iter().flatten().min();
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
         let mut polled: Vec<_> =
-            self.running.iter().map(|(_, s)| PollFd::new(s, PollFlags::OUT)).collect();
+            self.running.iter().map(|(_, s, _)| PollFd::new(s, PollFlags::OUT)).collect();
         let any =
             poll_until(&mut polled, left).map_err(|why| Error::Option { option: "poll", why })?;
         let ended = polled.iter().position(|fd| !fd.revents().is_empty());
@@ -115,9 +118,9 @@ where
 
     /// An attempt is connected, or failed and makes way for the next one.
     fn ended(&mut self, index: usize) -> Option<Attempt> {
-        let (at, socket) = self.running.remove(index);
+        let (at, socket, held) = self.running.remove(index);
         match socket.take_error() {
-            Ok(None) => Some((at, socket)),
+            Ok(None) => Some((at, socket, held)),
             Ok(Some(why)) | Err(why) => {
                 self.last = Some((self.failed)(&at, why));
                 self.due = true;
@@ -127,7 +130,7 @@ where
     }
 
     fn out_of_time(&mut self) -> Error {
-        for (at, _) in self.running.drain(..) {
+        for (at, _, _) in self.running.drain(..) {
             self.last = Some((self.failed)(&at, io::ErrorKind::TimedOut.into()));
         }
         self.lost()
@@ -169,7 +172,7 @@ mod tests {
         waits: Waits,
     ) -> (Result<SocketAddr, Error>, Vec<SocketAddr>) {
         let failures = std::cell::RefCell::new(Vec::new());
-        let won = run(addresses, waits, socket, |at, why| {
+        let won = run(addresses, (waits, &CallOff::default()), socket, |at, why| {
             failures.borrow_mut().push(*at);
             error(at, why)
         });
@@ -226,6 +229,7 @@ mod tests {
     #[test]
     fn an_address_without_a_socket_does_not_hide_why_others_failed() {
         let (without, refused) = (SocketAddr::from(([127, 0, 0, 2], 1)), refused());
+        let off = CallOff::default();
         let open = |at: &SocketAddr| {
             if *at != without {
                 return socket(at);
@@ -234,13 +238,13 @@ mod tests {
             Err(Error::Option { option: "socket", why })
         };
         for addresses in [[without, refused], [refused, without]] {
-            let lost = run(&addresses, waits(DELAY, AGES), open, error).unwrap_err();
+            let lost = run(&addresses, (waits(DELAY, AGES), &off), open, error).unwrap_err();
             assert!(
                 matches!(lost, Error::Connect { port, .. } if port == refused.port()),
                 "{lost}"
             );
         }
-        let lost = run(&[without], waits(DELAY, AGES), open, error).unwrap_err();
+        let lost = run(&[without], (waits(DELAY, AGES), &off), open, error).unwrap_err();
         assert!(matches!(lost, Error::Option { .. }), "{lost}");
     }
 
@@ -279,6 +283,20 @@ mod tests {
         assert_eq!(why.kind(), io::ErrorKind::TimedOut);
         assert_eq!(failed, [one, two]);
         assert!(began.elapsed() < AGES);
+    }
+
+    #[test]
+    fn attempts_that_nobody_answers_are_called_off() {
+        let ((_a, _b, one), (_c, _d, two)) = (mute(), mute());
+        let (off, began) = (CallOff::default(), Instant::now());
+        let lost = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(400));
+                off.call();
+            });
+            run(&[one, two], (waits(DELAY, 2 * AGES), &off), socket, error)
+        });
+        assert!(lost.is_err() && began.elapsed() < AGES, "{lost:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use conf::client::Files;
 use conf::{Client, LogLevel, Setting};
 use engine::{Fd, Link};
-use login::{Error, Keyring, Log};
+use login::{CallOff, Error, Keyring, Log};
 use proto::{Ident, KexConfig, Outbox, Role, Transport};
 use stand_ins::{OneHostKey, key};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -78,12 +78,36 @@ fn meet(
     serving.join().unwrap();
 }
 
+fn log_in_again(conf: &Client, log: &Log, off: &CallOff) -> Result<(), Error> {
+    login::log_in_again(conf, log, &Keyring::new(), off).map(|_| ())
+}
+
+#[test]
+fn a_login_that_nobody_needs_any_more_ends_at_once() {
+    meet(false, 5 * PATIENCE.as_secs(), |conf, log, over| {
+        let (off, called) = (CallOff::default(), CallOff::default());
+        let later = off.clone();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_secs(LIMIT));
+            later.call();
+        });
+        let began = Instant::now();
+        let error = log_in_again(conf, log, &off).unwrap_err();
+        assert!(matches!(error, Error::CalledOff) && began.elapsed() < PATIENCE, "{error}");
+        // And one that has not begun does not begin.
+        called.call();
+        let error = log_in_again(conf, log, &called).unwrap_err();
+        assert!(matches!(error, Error::CalledOff), "{error}");
+        drop(over);
+    });
+}
+
 #[test]
 fn a_server_that_is_mute_or_chatters_after_the_key_exchange_is_given_up_in_time() {
     for chatter in [false, true] {
         meet(chatter, LIMIT, |conf, log, _over| {
             let began = Instant::now();
-            let error = login::log_in_again(conf, log, &Keyring::new()).map(|_| ()).unwrap_err();
+            let error = log_in_again(conf, log, &CallOff::default()).unwrap_err();
             assert!(matches!(error, Error::Late { .. }), "{error}");
             assert_eq!(error.to_string(), "127.0.0.1: no login within 2 s");
             assert!(error.hint().unwrap().contains("ConnectTimeout"));
@@ -112,7 +136,7 @@ fn as_with_ssh_connect_timeout_is_over_once_keys_are_exchanged() {
 fn a_limit_of_nothing_is_no_limit() {
     meet(false, 0, |conf, log, over| {
         drop(over);
-        let error = login::log_in_again(conf, log, &Keyring::new()).map(|_| ()).unwrap_err();
+        let error = log_in_again(conf, log, &CallOff::default()).unwrap_err();
         let left = matches!(&error, Error::Engine { why, .. } if !matches!(why, engine::Error::Timeout(_)));
         assert!(left, "the server left, it was not late: {error}");
     });

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::{Error, login_limit};
 use conf::Client;
-use login::{Keyring, Log};
+use login::{CallOff, Keyring, Log};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -90,6 +90,14 @@ impl Host {
     /// # Errors
     /// Those of a login.
     pub fn connect(&self) -> Result<Connection, Error> {
+        self.connect_unless(&CallOff::default())
+    }
+
+    /// The same, but fails as soon as `off` is called.
+    ///
+    /// # Errors
+    /// Those of a login.
+    pub fn connect_unless(&self, off: &CallOff) -> Result<Connection, Error> {
         match &*self.0 {
             Way::Program { program, args } => {
                 Ok(Connection::program(program.clone(), args.clone()))
@@ -98,9 +106,9 @@ impl Host {
                 let mut known = ssh.known.lock().unwrap_or_else(PoisonError::into_inner);
                 if *known {
                     drop(known);
-                    return ssh.connect();
+                    return ssh.connect(off);
                 }
-                let connection = ssh.connect()?;
+                let connection = ssh.connect(off)?;
                 *known = true;
                 Ok(connection)
             }
@@ -109,9 +117,9 @@ impl Host {
 }
 
 impl Ssh {
-    fn connect(&self) -> Result<Connection, Error> {
+    fn connect(&self, off: &CallOff) -> Result<Connection, Error> {
         let place = login_limit::enter();
-        let logged_in = login::log_in_again(&self.conf, &self.log, &self.ring)?;
+        let logged_in = login::log_in_again(&self.conf, &self.log, &self.ring, off)?;
         drop(place);
         Connection::start(logged_in, &self.conf, &self.log)
     }

@@ -3,13 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use interop::{Kind, Lab, Server, lab};
+use nix::sys::signal::{SIGKILL, killpg};
+use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{JoinHandle, spawn};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long anything may take on a busy machine, beside what it waits for by itself.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -17,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What one lane may wait for altogether before it is given up (R4), half as much again.
 const GIVEN_UP: Duration = Duration::from_secs(140);
 
-/// A copy by lhscp that is under way. It is killed when dropped.
+/// A copy by lhscp that is under way. It is killed when dropped, with what it has started.
 struct Copy {
     child: Child,
     /// Lines of `--json`.
@@ -85,8 +89,11 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Ok(None) = self.child.try_wait() {
+            let group = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+            let _ = killpg(group, SIGKILL);
+            let _ = self.child.wait();
+        }
     }
 }
 
@@ -102,6 +109,71 @@ fn far(kind: Kind, size: usize) -> Option<(Lab, Server)> {
 
 fn is_there(lab: &Lab, size: usize) -> bool {
     std::fs::read(lab.path("up")).is_ok_and(|content| content == vec![7; size])
+}
+
+/// How long a login may hang in a test: `ConnectTimeout`, and longer than anybody has patience.
+const HANG: &str = "ConnectTimeout=600";
+
+/// More lanes than one connection takes, and time for all of them to try.
+const MANY: [&str; 6] = ["-n", "9", "--bwlimit", "1M", "-o", HANG];
+
+/// What is copied must be there, and the copy over soon after, without a word.
+fn ends_without_the_others(lab: &Lab, mut copy: Copy, size: usize) {
+    copy.tells(r#""event":"file""#, 1, PATIENCE);
+    let done = Instant::now();
+    while !copy.tells("event", 1, PATIENCE).contains(r#""report""#) {
+        assert!(done.elapsed() < PATIENCE, "it waits for lanes that nobody needs");
+    }
+    let (code, lines) = copy.ends();
+    assert!(code == 0 && is_there(lab, size), "{lines:#?}");
+    assert_eq!(lines, [""; 0]);
+}
+
+#[test]
+fn a_copy_that_is_done_waits_for_no_proxy() {
+    let size = 5 << 20;
+    let Some((lab, server)) = far(Kind::Ours, size) else { return };
+    // The first to come meets a server, whoever comes later meets nobody.
+    let script = "mkdir first 2>/dev/null && exec \"$1\" -i -f \"$2\" 2>/dev/null; echo $$ >>mute; exec sleep 900";
+    std::fs::write(lab.path("proxy"), script).unwrap();
+    let (program, port) = (lab::program("lhsshd").unwrap(), server.port);
+    let config = lab.path(&format!("sshd_config.{port}"));
+    let proxy = format!("ProxyCommand=sh proxy {} {}", program.display(), config.display());
+    let copy = Copy::start(&lab, &server, &[&MANY[..], &["-o", &proxy]].concat());
+    ends_without_the_others(&lab, copy, size);
+    let mute = std::fs::read_to_string(lab.path("mute")).unwrap();
+    for pid in mute.split_whitespace() {
+        assert!(!Path::new("/proc").join(pid).exists(), "{pid} was left behind");
+    }
+}
+
+#[test]
+fn a_copy_that_is_done_waits_for_no_server_that_says_nothing() {
+    let size = 5 << 20;
+    let Some((lab, mut server)) = far(Kind::OpenSsh, size) else { return };
+    let (real, listener) = (server.port, TcpListener::bind("127.0.0.1:0").unwrap());
+    server.port = listener.local_addr().unwrap().port();
+    server.known_hosts = lab.know_host(server.port).unwrap();
+    let (met, mute) = channel();
+    spawn(move || {
+        let mut clients = listener.incoming().flatten();
+        let first = clients.next().unwrap();
+        let far = TcpStream::connect(("127.0.0.1", real)).unwrap();
+        let (from, to) = (first.try_clone().unwrap(), far.try_clone().unwrap());
+        spawn(move || carry(from, to));
+        spawn(move || carry(far, first));
+        clients.try_for_each(|client| met.send(client))
+    });
+    let copy = Copy::start(&lab, &server, &MANY);
+    let mut waits = mute.recv_timeout(PATIENCE).expect("a second connection");
+    ends_without_the_others(&lab, copy, size);
+    // What it had said until then, and its end.
+    waits.read_to_end(&mut Vec::new()).unwrap();
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream) {
+    let _ = std::io::copy(&mut from, &mut to);
+    let _ = to.shutdown(Shutdown::Write);
 }
 
 const LANES: usize = 6;

@@ -11,6 +11,7 @@ use super::stream;
 use crate::bwlimit::Limiter;
 use crate::observe::{Event, LaneId};
 use crate::options::Lanes;
+use login::CallOff;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
@@ -90,6 +91,8 @@ pub(super) struct Fleet<'a> {
     host: &'a str,
     berths: Vec<Berth>,
     next: u32,
+    /// Ends what lanes are still logging in.
+    off: CallOff,
 }
 
 impl<'a> Fleet<'a> {
@@ -99,7 +102,8 @@ impl<'a> Fleet<'a> {
         slots: &'a [Slot],
         (host, why): (&'a str, &'a Mutex<String>),
     ) -> Self {
-        Self { copying, route, slots, why, host, berths: Vec::new(), next: 0 }
+        let (berths, off) = (Vec::new(), CallOff::default());
+        Self { copying, route, slots, why, host, berths, next: 0, off }
     }
 
     /// Works until there is nothing left, or nobody left to do it.
@@ -114,6 +118,8 @@ impl<'a> Fleet<'a> {
             }
             Lanes::Auto => self.climb(scope, rtt),
         }
+        // Nobody waits for lanes that are still on their way.
+        self.off.call();
     }
 
     /// Adds lanes for as long as that makes all of them faster together.
@@ -285,6 +291,7 @@ impl<'a> Fleet<'a> {
             host: self.host,
             id,
             state: Arc::clone(&state),
+            off: self.off.clone(),
             backoff: Backoff::default(),
         };
         self.berths.push(Berth { connection, channel, state });
@@ -309,6 +316,7 @@ struct Crew<'a> {
     host: &'a str,
     id: LaneId,
     state: Arc<State>,
+    off: CallOff,
     backoff: Backoff,
 }
 
@@ -317,6 +325,10 @@ impl Crew<'_> {
         let _guard = self.copying.queue.guard();
         while !self.copying.queue.rest(Duration::ZERO) {
             let (why, worked) = match self.work(connection, channel) {
+                // It was called off, or comes too late to matter.
+                Err(_) if self.copying.queue.rest(Duration::ZERO) => {
+                    return self.state.become_(GONE);
+                }
                 Err(Trouble::Full) if let Some(other) = self.other.take() => {
                     self.slot = other;
                     continue;
@@ -354,10 +366,10 @@ impl Crew<'_> {
         };
         let end = match self.route.stream {
             Some(direction) => {
-                let way = (self.route, self.slot, direction);
+                let way = (self.route, self.slot, direction, &self.off);
                 stream::work(self.copying, way, (self.id, retire), &mut opened)
             }
-            None => self.slot.open(self.route).map(|ends| {
+            None => self.slot.open_unless(self.route, &self.off).map(|ends| {
                 opened();
                 Lane::new(self.copying, self.id, ends, retire).work()
             }),

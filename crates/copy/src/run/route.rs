@@ -6,6 +6,7 @@ use super::local::Below;
 use super::side::{Fault, Side, There};
 use crate::report::{Failure, Through, What};
 use engine::Figures;
+use login::CallOff;
 use remote::{Connection, Error, Host, Limit};
 use sftp::client::{Client, Event};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,19 +82,24 @@ pub(super) struct Slot {
 impl Slot {
     /// One more channel, on each connection that the route needs.
     pub(super) fn open(&self, route: &Route) -> Result<Ends, Trouble> {
+        self.open_unless(route, &CallOff::default())
+    }
+
+    /// The same; a login that it takes ends when `off` is called.
+    pub(super) fn open_unless(&self, route: &Route, off: &CallOff) -> Result<Ends, Trouble> {
         let spare = lock(&self.spare).pop();
         match spare {
             Some(ends) => route.aim(ends),
-            None => self.open_new(route),
+            None => self.open_new(route, off),
         }
     }
 
-    fn open_new(&self, route: &Route) -> Result<Ends, Trouble> {
+    fn open_new(&self, route: &Route, off: &CallOff) -> Result<Ends, Trouble> {
         let (tell, events) = channel();
-        let source = route.client(&route.source, &self.source, &tell)?;
+        let source = route.client(&route.source, &self.source, &tell, off)?;
         let target = match (&source, route.within) {
             (Some(client), true) => Some(client.clone()),
-            _ => route.client(&route.target, &self.target, &tell)?,
+            _ => route.client(&route.target, &self.target, &tell, off)?,
         };
         let (source, target) =
             (route.side(&route.source, source)?, route.side(&route.target, target)?);
@@ -103,7 +109,7 @@ impl Slot {
     /// Whether the route's one host is ours and takes and gives made-up data by itself.
     pub(super) fn has_streams(&self, route: &Route) -> Result<bool, Trouble> {
         let Some((host, held)) = self.far(route) else { return Ok(false) };
-        let connection = route.connection(host, held, None)?;
+        let connection = route.connection(host, held, None, &CallOff::default())?;
         connection.has_streams().map_err(|error| trouble(&error))
     }
 
@@ -112,7 +118,7 @@ impl Slot {
     pub(super) fn stream(
         &self,
         route: &Route,
-        direction: Direction,
+        (direction, off): (Direction, &CallOff),
         take: impl FnMut(usize) -> usize + Send + Clone + 'static,
     ) -> Result<remote::Stream, Trouble> {
         let gone = || Trouble::Never("there is no host".to_owned());
@@ -134,7 +140,7 @@ impl Slot {
             // It broke: a new one.
             Some(Err(_)) | None => {}
         }
-        let connection = route.connection(host, held, old.as_ref())?;
+        let connection = route.connection(host, held, old.as_ref(), off)?;
         open(&connection).map_err(|error| trouble(&error))
     }
 
@@ -158,7 +164,8 @@ impl Slot {
     pub(super) fn prepare(&self, route: &Route, count: u32) {
         std::thread::scope(|scope| {
             for _ in 0..count {
-                let open = || lock(&self.spare).extend(self.open_new(route).ok());
+                let open =
+                    || lock(&self.spare).extend(self.open_new(route, &CallOff::default()).ok());
                 let _ =
                     std::thread::Builder::new().name("open".to_owned()).spawn_scoped(scope, open);
             }
@@ -177,6 +184,7 @@ impl Route {
         end: &End,
         held: &Mutex<Option<Arc<Connection>>>,
         tell: &Sender<Event>,
+        off: &CallOff,
     ) -> Result<Option<Client>, Trouble> {
         let Some(host) = end.host() else { return Ok(None) };
         // Not under the lock: lanes of one connection open their channels in one round trip.
@@ -191,7 +199,7 @@ impl Route {
                 Err(_) => {}
             }
         }
-        let connection = self.connection(host, held, old.as_ref())?;
+        let connection = self.connection(host, held, old.as_ref(), off)?;
         connection.open(tell.clone()).map(Some).map_err(|error| trouble(&error))
     }
 
@@ -201,6 +209,7 @@ impl Route {
         host: &Host,
         held: &Mutex<Option<Arc<Connection>>>,
         old: Option<&Arc<Connection>>,
+        off: &CallOff,
     ) -> Result<Arc<Connection>, Trouble> {
         let mut held = lock(held);
         let is_old = |new: &Arc<Connection>| old.is_some_and(|old| Arc::ptr_eq(old, new));
@@ -209,7 +218,7 @@ impl Route {
         }
         let gone = held.take().and_then(|connection| connection.figures());
         lock(&self.gone).extend(gone);
-        let connection = host.connect().map_err(|error| trouble(&error))?;
+        let connection = host.connect_unless(off).map_err(|error| trouble(&error))?;
         self.connections.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::clone(held.insert(Arc::new(connection))))
     }

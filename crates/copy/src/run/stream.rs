@@ -14,6 +14,7 @@ use super::queue::{Entry, Take, Work};
 use super::ranges::Ranges;
 use super::route::{Direction, Route, Slot, Trouble};
 use crate::observe::{LaneId, Outcome};
+use login::CallOff;
 use remote::StreamEnd;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,7 +88,7 @@ fn lock(cart: &Mutex<Cart>) -> MutexGuard<'_, Cart> {
 /// A lane's work; `opened` is told when its channel is.
 pub(super) fn work(
     copying: &Copying<'_>,
-    (route, slot, direction): (&Route, &Slot, Direction),
+    (route, slot, direction, off): (&Route, &Slot, Direction, &CallOff),
     (id, retire): (LaneId, &AtomicBool),
     opened: impl FnOnce(),
 ) -> Result<End, Trouble> {
@@ -103,7 +104,7 @@ pub(super) fn work(
         let asking = Arc::clone(&cart);
         let asked = move |most| lock(&asking).take(most);
         let stream =
-            slot.stream(route, direction, asked).inspect_err(|_| unload(copying, &cart))?;
+            slot.stream(route, (direction, off), asked).inspect_err(|_| unload(copying, &cart))?;
         opened.take().into_iter().for_each(|opened| opened());
         let end = look(copying, &cart, (&stream, direction), (id, retire));
         drop(stream);
