@@ -63,10 +63,11 @@ fn value(event: &Event<'_>) -> Option<Value> {
             Some(object("would", path, json!({ "act": act.name(), "size": size })))
         }
         Event::Failed(failure) => Some(failed(failure)),
-        Event::Warned { path: Some(path), text } => {
-            Some(object("warning", path, json!({ "why": text })))
+        Event::Warned { path: Some(path), name, text } => {
+            let name = String::from_utf8_lossy(name.unwrap_or(path));
+            Some(object("warning", path, json!({ "name": name, "why": text })))
         }
-        Event::Warned { path: None, text } => Some(json!({ "event": "warning", "why": text })),
+        Event::Warned { path: None, text, .. } => Some(json!({ "event": "warning", "why": text })),
         Event::LaneOpened { lane, host, connection, channel } => Some(json!({
             "event": "lane", "lane": lane.0, "state": "opened",
             "host": host, "connection": connection, "channel": channel,
@@ -86,7 +87,10 @@ fn value(event: &Event<'_>) -> Option<Value> {
 
 fn failed(failure: &Failure) -> Value {
     match &failure.what {
-        What::Path(path) => object("error", path, json!({ "why": failure.why })),
+        What::Path(path) => {
+            let name = String::from_utf8_lossy(failure.name());
+            object("error", path, json!({ "name": name, "why": failure.why }))
+        }
         What::Host(host) => json!({ "event": "error", "host": host, "why": failure.why }),
     }
 }
@@ -159,9 +163,14 @@ mod tests {
     use copy::observe::{LaneId, Outcome};
     use std::time::Duration;
 
+    fn failed_by(what: What, name: Option<&str>, why: &str) -> Failure {
+        Failure { what, name: name.map(|name| name.into()), why: why.to_owned() }
+    }
+
     #[test]
     fn events_are_objects_with_a_name() {
-        let failure = Failure { what: What::Host("h".to_owned()), why: "down".to_owned() };
+        let failure = failed_by(What::Host("h".to_owned()), None, "down");
+        let file = failed_by(What::Path(b"a/b".to_vec()), Some("h:/x/a/b"), "no");
         let wait = Some(Duration::from_millis(2500));
         let finished =
             Event::Finished { path: b"a/b", size: 3, outcome: Outcome::Skipped, verified: true };
@@ -171,6 +180,10 @@ mod tests {
                 r#"{"event":"file","outcome":"skipped","path":"a/b","size":3,"verified":true}"#,
             ),
             (Event::Failed(&failure), r#"{"event":"error","host":"h","why":"down"}"#),
+            (
+                Event::Failed(&file),
+                r#"{"event":"error","name":"h:/x/a/b","path":"a/b","why":"no"}"#,
+            ),
             (
                 Event::LaneFailed { lane: LaneId(1), host: "h", why: "reset", retry_in: wait },
                 r#"{"event":"retry","in":2.5,"lane":1,"why":"reset"}"#,

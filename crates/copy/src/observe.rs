@@ -69,6 +69,8 @@ pub enum Event<'a> {
     Warned {
         /// The path it is about, if it is about one.
         path: Option<&'a [u8]>,
+        /// The same as the user would write it, with its host and directory.
+        name: Option<&'a [u8]>,
         /// One line without newline; escaped by whoever prints it.
         text: &'a str,
     },

@@ -21,5 +21,5 @@ pub(crate) fn line(text: &str) {
 /// What was not written, if anything.
 pub(crate) fn failure() -> Option<Failure> {
     let why = copy::words(FAILED.get()?);
-    Some(Failure { what: What::Path(b"standard output".to_vec()), why })
+    Some(Failure { what: What::Path(b"standard output".to_vec()), name: None, why })
 }

@@ -112,9 +112,9 @@ fn line_of(event: &Event<'_>, show: Show) -> Option<String> {
     let loud = !show.quiet;
     match *event {
         Event::Failed(failure) => Some(format!("lhscp: {failure}")),
-        Event::Warned { path, text } if loud => {
-            let path = path.map(|path| shown(path) + ": ").unwrap_or_default();
-            Some(format!("lhscp: warning: {path}{}", shown(text.as_bytes())))
+        Event::Warned { path, name, text } if loud => {
+            let name = name.or(path).map(|name| shown(name) + ": ").unwrap_or_default();
+            Some(format!("lhscp: warning: {name}{}", shown(text.as_bytes())))
         }
         Event::LaneFailed { lane, why, retry_in, .. } if show.verbose > 0 => {
             let next = retry_in.map_or("others go on".to_owned(), |wait| {
@@ -290,11 +290,15 @@ mod tests {
 
     #[test]
     fn e2_lines_are_escaped() {
-        let failure = Failure { what: What::Path(b"a\x1b[2J".to_vec()), why: "b\nc".to_owned() };
+        let failure = Failure {
+            what: What::Path(b"a".to_vec()),
+            name: Some(b"h:/x/a\x1b[2J".to_vec()),
+            why: "b\nc".to_owned(),
+        };
         let line = line_of(&Event::Failed(&failure), QUIET).unwrap();
-        assert_eq!(line, "lhscp: a\\x1b[2J: b\\nc");
-        let warned = Event::Warned { path: Some(b"p\xff"), text: "t\x07" };
-        assert_eq!(line_of(&warned, LOUD).unwrap(), "lhscp: warning: p\\xff: t\\x07");
+        assert_eq!(line, "lhscp: h:/x/a\\x1b[2J: b\\nc");
+        let warned = Event::Warned { path: Some(b"p"), name: Some(b"h:p\xff"), text: "t\x07" };
+        assert_eq!(line_of(&warned, LOUD).unwrap(), "lhscp: warning: h:p\\xff: t\\x07");
     }
 
     #[test]

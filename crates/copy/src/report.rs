@@ -109,25 +109,37 @@ impl fmt::Display for Through {
 pub struct Failure {
     /// What it is.
     pub what: What,
+    /// A path as the user would write it, with its host and directory, any bytes; `None` where `what`
+    /// is that already.
+    pub name: Option<Vec<u8>>,
     /// The cause in one line; it may hold the server's text, so it is escaped before it is printed.
     pub why: String,
 }
 
-/// `what: why` in one line, both escaped (invariant E2).
+impl Failure {
+    /// What it is about, in the user's words.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        match (&self.name, &self.what) {
+            (Some(name), _) => name,
+            (None, What::Path(path)) => path,
+            (None, What::Host(host)) => host.as_bytes(),
+        }
+    }
+}
+
+/// `name: why` in one line, both escaped (invariant E2).
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match &self.what {
-            What::Path(path) => path.as_slice(),
-            What::Host(host) => host.as_bytes(),
-        };
-        write!(f, "{}: {}", shown(what), shown(self.why.as_bytes()))
+        write!(f, "{}: {}", shown(self.name()), shown(self.why.as_bytes()))
     }
 }
 
 /// What a failure is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A path, as it was given or found: any bytes.
+    /// A path, any bytes: of a file below the target, as in other events; of what never became one
+    /// as it was given or found.
     Path(Vec<u8>),
     /// A host that could not be reached, or was lost for good.
     Host(String),
@@ -138,7 +150,7 @@ mod tests {
     use super::*;
 
     fn ended(failures: &[What]) -> Report {
-        let failure = |what: &What| Failure { what: what.clone(), why: "x".to_owned() };
+        let failure = |what: &What| Failure { what: what.clone(), name: None, why: "x".to_owned() };
         Report { failures: failures.iter().map(failure).collect(), ..Report::default() }
     }
 

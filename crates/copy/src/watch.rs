@@ -28,7 +28,7 @@ impl Watch {
 
     /// A warning from before the copy.
     pub(crate) fn warn(&self, text: &str) {
-        self.observe(&Event::Warned { path: None, text });
+        self.observe(&Event::Warned { path: None, name: None, text });
     }
 
     /// Runs the copy, then tells what became of it.

@@ -402,6 +402,9 @@ fn f9_a_source_that_goes_on_changing_is_an_error_and_never_a_mixed_file() {
         let report = lab.watch(&both_ways(&lab, upload), &Restless(&source, AtomicU64::new(0)));
         assert_eq!(report.exit_code(), 1, "{report:?}");
         assert!(report.failures[0].why.contains("changed"), "{report:?}");
+        let host = if upload { "" } else { "peer:" };
+        let name = format!("{host}{}", source.display());
+        assert_eq!(report.failures[0].name(), name.as_bytes(), "{report:?}");
         assert_eq!(fs::read(lab.path("target")).unwrap(), b"old");
     }
 }

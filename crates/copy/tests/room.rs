@@ -39,6 +39,12 @@ fn r5_no_space_names_the_file_keeps_the_old_one_and_resumes_with_room() {
         let report = lab.copy(&options);
         assert_eq!(report.exit_code(), 1, "upload {upload}");
         assert!(matches!(&report.failures[0].what, What::Path(path) if path == b"target"));
+        let name = if upload {
+            format!("peer:{}", target.display())
+        } else {
+            target.display().to_string()
+        };
+        assert_eq!(report.failures[0].name(), name.as_bytes(), "{report:?}");
         assert!(report.failures[0].why.contains("No space left"), "upload {upload}: {report:?}");
         assert_eq!(fs::read(&target).unwrap(), b"old");
         let more = ["-o", "remount,size=64m"];

@@ -1,7 +1,9 @@
 //! Copying: what all threads of a copy share.
 
 use super::journal::Journal;
+use super::lane::At;
 use super::meta::{Identity, Kind, Meta, Setting};
+use super::naming::Naming;
 use super::queue::{Entry, Queue};
 use super::side::{Answered, Fault, Side, Told};
 use super::sums::Sums;
@@ -20,6 +22,7 @@ use std::time::Instant;
 pub(super) struct Copying<'a> {
     pub(super) options: &'a Options,
     pub(super) observer: &'a dyn Observer,
+    pub(super) naming: Naming,
     pub(super) started: Instant,
     /// When the first lane was open.
     pub(super) opened: OnceLock<Instant>,
@@ -125,8 +128,10 @@ impl Copying<'_> {
         }
     }
 
+    /// A warning, perhaps about a path below the target.
     pub(super) fn warn(&self, path: Option<&[u8]>, text: &str) {
-        self.observer.observe(&Event::Warned { path, text });
+        let name = path.map(|path| self.naming.name(At::Target, path));
+        self.observer.observe(&Event::Warned { path, name: name.as_deref(), text });
     }
 
     /// A warning that others of its kind would follow.
@@ -197,7 +202,11 @@ impl Copying<'_> {
 
     /// A file that cannot be copied.
     pub(super) fn failed(&self, entry: &Entry, fault: &Fault) {
-        self.fault(&entry.to, fault);
+        let place = match fault.end() {
+            At::Source => (At::Source, entry.from.as_slice()),
+            At::Target => (At::Target, entry.to.as_slice()),
+        };
+        self.fault_about(&entry.to, place, fault);
         self.observer.observe(&Event::Spared { bytes: entry.meta.size });
         if let Fault::Full(_) = fault {
             // Nothing else will fit either.
@@ -206,16 +215,22 @@ impl Copying<'_> {
         self.queue.done();
     }
 
-    /// A path that cannot be copied, or not all of it.
-    pub(super) fn fault(&self, path: &[u8], fault: &Fault) {
-        self.tell(Failure { what: What::Path(path.to_vec()), why: fault.to_string() });
+    /// A path at one end that cannot be copied, or not all of it.
+    pub(super) fn fault(&self, at: At, path: &[u8], fault: &Fault) {
+        self.fault_about(path, (at, path), fault);
+    }
+
+    /// The same of a path that is called otherwise in events.
+    pub(super) fn fault_about(&self, path: &[u8], (at, place): (At, &[u8]), fault: &Fault) {
+        let name = Some(self.naming.name(at, place));
+        self.tell(Failure { what: What::Path(path.to_vec()), name, why: fault.to_string() });
     }
 
     /// What this host changed in directories is on its disk, or it is told which is not.
     pub(super) fn sync(&self, target: &mut Side) {
         let Side::Below(below) = target else { return };
         for (directory, error) in below.sync() {
-            self.fault(&directory, &Fault::from(error));
+            self.fault(At::Target, &directory, &Fault::from(error));
         }
     }
 
@@ -228,7 +243,7 @@ impl Copying<'_> {
     pub(super) fn lost(&self, host: &str, why: String) {
         let known = |failure: &Failure| matches!(&failure.what, What::Host(name) if name == host);
         if !self.report().failures.iter().any(known) {
-            self.tell(Failure { what: What::Host(host.to_owned()), why });
+            self.tell(Failure { what: What::Host(host.to_owned()), name: None, why });
         }
     }
 

@@ -5,6 +5,7 @@ use super::glob;
 use super::lane::At;
 use super::meta::Meta;
 use super::names;
+use super::naming;
 use super::side::{Ask, Fault, Told};
 use crate::options::{Place, Remote};
 use crate::report::{Failure, What};
@@ -62,6 +63,7 @@ pub(super) fn find(
 ) -> Vec<Failure> {
     let failed = |path: &[u8], fault: &Fault| Failure {
         what: What::Path(path.to_vec()),
+        name: Some(naming::of(source, path)),
         why: fault.to_string(),
     };
     let pattern = match source {

@@ -63,10 +63,10 @@ fn set_directories(
     set_paths(control, settings, |path, all, fault| {
         match all.owner.is_some() && copying.goes_without_owner(&path, &fault) {
             true => without_owner.push((path, all.without_owner())),
-            false => copying.fault(&path, &fault),
+            false => copying.fault(At::Target, &path, &fault),
         }
     });
-    set_paths(control, without_owner, |path, _, fault| copying.fault(&path, &fault));
+    set_paths(control, without_owner, |path, _, fault| copying.fault(At::Target, &path, &fault));
 }
 
 fn set_paths(
@@ -265,7 +265,7 @@ fn keep_xattrs(
         all(control, asks, |(path, kept), answer| match answer {
             Ok(Told::Open(directory)) => open.push((path, kept, directory)),
             Ok(_) => {}
-            Err(fault) => copying.fault(path, &fault),
+            Err(fault) => copying.fault(At::Target, path, &fault),
         });
         let asks = open.iter().flat_map(|(path, kept, directory)| {
             kept.iter().map(move |(class, pairs)| {
@@ -274,7 +274,9 @@ fn keep_xattrs(
         });
         all(control, asks, |(path, class), answer| match answer {
             Ok(_) => {}
-            Err(fault @ (Fault::Lost(_) | Fault::Broken(_))) => copying.fault(path, &fault),
+            Err(fault @ (Fault::Lost(_) | Fault::Broken(_))) => {
+                copying.fault(At::Target, path, &fault)
+            }
             Err(why) => copying.not_kept(path, *class, &why),
         });
         let asks = open.into_iter().map(|(_, _, directory)| ((), Ask::Close(directory)));
@@ -290,13 +292,14 @@ type Link = (Vec<u8>, Vec<u8>);
 fn link(copying: &Copying<'_>, control: &mut Control<'_>, links: Vec<Link>) {
     let (links, orphans) = firsts_that_are_there(copying, links);
     for (first, to) in orphans {
-        let why = format!("it is another name of {}, which was not copied", crate::shown(&first));
-        copying.fault(&to, &Fault::other(why));
+        let first = crate::shown(&copying.naming.name(At::Target, &first));
+        let why = format!("it is another name of {first}, which was not copied");
+        copying.fault(At::Target, &to, &Fault::other(why));
     }
     let refused = link_once(copying, control, links);
     let again = refused.into_iter().map(|(link, _)| link).collect();
     for ((_, to), fault) in link_once(copying, control, again) {
-        copying.fault(&to, &fault);
+        copying.fault(At::Target, &to, &fault);
     }
 }
 

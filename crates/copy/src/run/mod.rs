@@ -11,7 +11,7 @@
 //! ```
 //! `side` makes this host and others look the same to a lane, so uploads, downloads, copies from
 //! one server to another and at home are one code. `job` is a file shared by lanes, `ranges` which
-//! bytes of it; `journal` is what the next run knows.
+//! bytes of it; `journal` is what the next run knows. `naming` says what the user calls a path.
 //!
 //! Names, in the order in which a byte meets them:
 //!
@@ -45,6 +45,7 @@ mod late;
 mod local;
 mod meta;
 mod names;
+mod naming;
 mod plan;
 mod queue;
 mod ranges;
@@ -144,13 +145,14 @@ fn leg(
     let [first, ..] = slots else { return None };
     let mut leg = match Leg::new(options, hosts, sources, first) {
         Ok(leg) => leg,
-        Err(failed) => return Some(failed.into()),
+        Err(failure) => return Some(failure),
     };
     let roots = std::mem::take(&mut leg.roots);
     let id = leg.journal.as_ref().map_or_else(random_id, journal::Journal::id);
     let copying = Copying {
         options,
         observer,
+        naming: std::mem::take(&mut leg.naming),
         started: Instant::now(),
         opened: OnceLock::new(),
         queue: queue::Queue::default(),

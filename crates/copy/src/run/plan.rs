@@ -9,6 +9,7 @@ use super::lane::{At, Ends};
 use super::local;
 use super::meta::{Kind, Meta};
 use super::names;
+use super::naming::{self, Naming};
 use super::route::{Direction, End, Route, Slot, Trouble};
 use super::side::{Ask, Fault, Told};
 use super::walk::Root;
@@ -24,18 +25,6 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a test that takes its time: more than any path carries.
 const WITHOUT_END: u64 = 1 << 60;
-
-/// Why nothing can be copied.
-pub(super) struct Failed {
-    pub(super) what: What,
-    pub(super) why: String,
-}
-
-impl From<Failed> for Failure {
-    fn from(Failed { what, why }: Failed) -> Self {
-        Self { what, why }
-    }
-}
 
 /// Hosts that are known already: a passphrase is asked once. And where journals are kept.
 pub(super) struct Hosts<'a> {
@@ -86,7 +75,9 @@ pub(super) fn clash(options: &Options) -> Option<Failure> {
             let Some(name) = plain_name(source) else { continue };
             let (other, at) = *first.entry(name.clone()).or_insert((leg, source));
             if other != leg {
-                return Some(two_sources(name, [at, source].map(shown_place)).into());
+                let to = names::join(&target_path(&options.target), &name);
+                let to = naming::of(&options.target, &to);
+                return Some(two_sources(name, to, [at, source].map(named)));
             }
         }
     }
@@ -103,28 +94,26 @@ fn plain_name(source: &Place) -> Option<Vec<u8>> {
     names::last(&path).map(<[u8]>::to_vec)
 }
 
-fn shown_place(place: &Place) -> String {
-    match place {
-        Place::Local(path) => shown("", path.as_os_str().as_bytes()),
-        Place::Remote(Remote { host, path }) => shown(&host.name, path),
-    }
+/// A place in the user's words.
+fn named(place: &Place) -> Vec<u8> {
+    let path = match place {
+        Place::Local(path) => path.as_os_str().as_bytes(),
+        Place::Remote(remote) => &remote.path,
+    };
+    naming::of(place, path)
 }
 
-/// A path of a host; of this one without a name.
-pub(super) fn shown(host: &str, path: &[u8]) -> String {
-    let colon = if host.is_empty() { "" } else { ":" };
-    format!("{host}{colon}{}", crate::shown(path))
-}
-
-fn two_sources(to: Vec<u8>, [one, two]: [String; 2]) -> Failed {
+fn two_sources(to: Vec<u8>, name: Vec<u8>, sources: [Vec<u8>; 2]) -> Failure {
+    let [one, two] = sources.map(|source| crate::shown(&source));
     let why = format!("it would be the target of two sources: {one} and {two}");
-    Failed { what: What::Path(to), why }
+    Failure { what: What::Path(to), name: Some(name), why }
 }
 
 /// A copy from one host to one host.
 pub(super) struct Leg {
     pub(super) route: Route,
     pub(super) roots: Vec<Root>,
+    pub(super) naming: Naming,
     /// The channel that looked, until it is for more.
     pub(super) ends: Option<Ends>,
     /// What is called by name when it is lost.
@@ -143,7 +132,7 @@ impl Leg {
         hosts: &mut Hosts<'_>,
         sources: &[Place],
         slot: &Slot,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, Failure> {
         let source = sources.first().and_then(Place::host);
         let target = options.target.host();
         let (end, root) = (end(hosts, source, End::Here)?, target_end(hosts, &options.target)?);
@@ -156,8 +145,8 @@ impl Leg {
         let host = source.or(target).map_or_else(String::new, |host| host.name.clone());
         let (failures, rtt) = (Vec::new(), Duration::ZERO);
         let (journal, warning) = (None, None);
-        let mut leg =
-            Self { route, roots: Vec::new(), ends: None, host, journal, warning, failures, rtt };
+        let (roots, naming, ends) = (Vec::new(), Naming::default(), None);
+        let mut leg = Self { route, roots, naming, ends, host, journal, warning, failures, rtt };
         if let Some(amount) = options.test {
             leg.made_up(options, amount, slot)?;
             return Ok(leg);
@@ -168,7 +157,7 @@ impl Leg {
 
     /// `-t`: nothing is read, nothing is written. A server of ours takes and gives made-up data by
     /// itself, if it is allowed to (`TestSubsystems`); others have devices for that.
-    fn made_up(&mut self, options: &Options, amount: Amount, slot: &Slot) -> Result<(), Failed> {
+    fn made_up(&mut self, options: &Options, amount: Amount, slot: &Slot) -> Result<(), Failure> {
         let size = match amount {
             Amount::Bytes(bytes) => bytes.get(),
             Amount::Time(_) => WITHOUT_END,
@@ -184,10 +173,7 @@ impl Leg {
             other => *other = End::Nowhere,
         }
         self.roots.push(Root { from, to, meta: Meta::remote(&attrs) });
-        let lost = |trouble: Trouble| {
-            let Failure { what, why } = trouble.failure(&self.host);
-            Failed { what, why }
-        };
+        let lost = |trouble: Trouble| trouble.failure(&self.host);
         // What is limited is content, which a stream has none of.
         let streams = options.bwlimit.is_none() && slot.has_streams(&self.route).map_err(lost)?;
         match streams {
@@ -205,11 +191,13 @@ impl Leg {
         sources: &[Place],
         slot: &Slot,
         state: Option<&Path>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), Failure> {
         let path = target_path(&options.target);
-        let unusable =
-            |path: Vec<u8>, why: &Fault| Failed { what: What::Path(path), why: why.to_string() };
-        let lost = |host: &str, why: String| Failed { what: What::Host(host.to_owned()), why };
+        let unusable = |path: Vec<u8>, why: &Fault| {
+            let name = Some(naming::of(&options.target, &path));
+            Failure { what: What::Path(path), name, why: why.to_string() }
+        };
+        let lost = lost_host;
         // Until its root is known, paths of a target stand for themselves.
         let bare = match &self.route.target {
             End::There(host, _) => End::There(host.clone(), Vec::new()),
@@ -250,8 +238,9 @@ impl Leg {
                 return Err(lost(&self.host, why.to_owned()));
             }
             if let Some(own) = own {
-                let why = format!("it would be copied into itself ({})", crate::shown(&path));
-                return Err(Failed { what: What::Path(own), why });
+                let [own_name, name] = [&own, &path].map(|path| naming::of(&options.target, path));
+                let why = format!("it would be copied into itself ({})", crate::shown(&name));
+                return Err(Failure { what: What::Path(own), name: Some(own_name), why });
             }
             // A program's first answer has its start in it.
             self.rtt = slot.round_trip().unwrap_or(looks);
@@ -279,18 +268,23 @@ impl Leg {
         options: &Options,
         (path, old): (&[u8], Option<Meta>),
         roots: Vec<(Vec<u8>, Meta)>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), Failure> {
         let is_tree = |(_, meta): &(Vec<u8>, Meta)| meta.kind == Kind::Directory;
         let file = roots.iter().find(|root| options.list.is_some() && !is_tree(root));
         if let Some((path, _)) = file {
             let why = "not a directory, as --files-from needs it".to_owned();
-            return Err(Failed { what: What::Path(path.clone()), why });
+            let name = options.sources.first().map(|source| naming::of(source, path));
+            return Err(Failure { what: What::Path(path.clone()), name, why });
         }
         let is_directory = old.is_some_and(|old| old.kind == Kind::Directory);
         // Names that were found and cannot be looked at count: one file is no new name for several.
         let found = roots.len() + self.failures.len();
         let several = options.sources.len() > 1 || found > 1;
-        let failed = |why: &str| Failed { what: What::Path(path.to_vec()), why: why.to_owned() };
+        let failed = |why: &str| Failure {
+            what: What::Path(path.to_vec()),
+            name: Some(naming::of(&options.target, path)),
+            why: why.to_owned(),
+        };
         if (several || path.ends_with(b"/")) && !is_directory {
             let one_tree = !several && roots.iter().all(is_tree);
             match old {
@@ -331,7 +325,8 @@ impl Leg {
             };
             Root { from, to, meta }
         };
-        self.roots = distinct(roots.into_iter().map(called))?;
+        self.naming = Naming::new(options.sources.first(), &options.target, &self.route.target);
+        self.roots = distinct(&self.naming, roots.into_iter().map(called))?;
         Ok(())
     }
 }
@@ -339,7 +334,7 @@ impl Leg {
 /// Sources without those that are named twice. Two that would get the same name are refused, as
 /// they would share a part file (R1). Directories may: what is in them goes together, and the scan
 /// tells which files collide.
-fn distinct(roots: impl Iterator<Item = Root>) -> Result<Vec<Root>, Failed> {
+fn distinct(naming: &Naming, roots: impl Iterator<Item = Root>) -> Result<Vec<Root>, Failure> {
     let mut distinct: Vec<Root> = Vec::new();
     let mut first: HashMap<Vec<u8>, usize> = HashMap::new();
     for root in roots {
@@ -347,8 +342,9 @@ fn distinct(roots: impl Iterator<Item = Root>) -> Result<Vec<Root>, Failed> {
         match distinct.get(at) {
             Some(other) if other.from == root.from => continue,
             Some(other) if [other.meta.kind, root.meta.kind] != [Kind::Directory; 2] => {
-                let both = [&other.from, &root.from].map(|from| shown("", from));
-                return Err(two_sources(root.to, both));
+                let both = [&other.from, &root.from].map(|from| naming.name(At::Source, from));
+                let name = naming.name(At::Target, &root.to);
+                return Err(two_sources(root.to, name, both));
             }
             _ => distinct.push(root),
         }
@@ -356,15 +352,17 @@ fn distinct(roots: impl Iterator<Item = Root>) -> Result<Vec<Root>, Failed> {
     Ok(distinct)
 }
 
-fn end(hosts: &mut Hosts<'_>, host: Option<&Arc<Host>>, here: End) -> Result<End, Failed> {
+fn end(hosts: &mut Hosts<'_>, host: Option<&Arc<Host>>, here: End) -> Result<End, Failure> {
     let Some(host) = host else { return Ok(here) };
-    let found = hosts
-        .get(host)
-        .map_err(|error| Failed { what: What::Host(host.name.clone()), why: error.to_string() })?;
+    let found = hosts.get(host).map_err(|error| lost_host(&host.name, error.to_string()))?;
     Ok(End::There(found, Vec::new()))
 }
 
-fn target_end(hosts: &mut Hosts<'_>, target: &Place) -> Result<End, Failed> {
+fn lost_host(host: &str, why: String) -> Failure {
+    Failure { what: What::Host(host.to_owned()), name: None, why }
+}
+
+fn target_end(hosts: &mut Hosts<'_>, target: &Place) -> Result<End, Failure> {
     end(hosts, target.host(), End::Below(Vec::new()))
 }
 

@@ -290,8 +290,8 @@ impl Trouble {
     /// As the report has it: whether the host is at fault or a directory.
     pub(super) fn failure(self, host: &str) -> Failure {
         match self {
-            Self::Directory(root, why) => Failure { what: What::Path(root), why },
-            other => Failure { what: What::Host(host.to_owned()), why: other.words() },
+            Self::Directory(root, why) => Failure { what: What::Path(root), name: None, why },
+            other => Failure { what: What::Host(host.to_owned()), name: None, why: other.words() },
         }
     }
 

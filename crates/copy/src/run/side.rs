@@ -4,6 +4,7 @@
 //! Another host answers later, with an event that carries the token; this host at once, with the
 //! return value.
 
+use super::lane::At;
 use super::local::{self, Below};
 use super::meta::{Meta, Setting};
 use super::names;
@@ -150,9 +151,9 @@ pub(super) enum Fault {
     /// There is no room any more, or the file system is read-only: nothing else will fit either (R4).
     #[error("{0}")]
     Full(String),
-    /// The source is not what it was (F9).
-    #[error("{0}")]
-    Changed(&'static str),
+    /// The source is not what it was (F9), or what was written at the target is not.
+    #[error("{1}")]
+    Changed(At, &'static str),
     /// The server does not know how.
     #[error("the server cannot take them")]
     Unsupported,
@@ -162,6 +163,9 @@ pub(super) enum Fault {
     /// Anything else, with the cause in words.
     #[error("{0}")]
     Other(String),
+    /// What the source's end says of the source; anything else is the target's.
+    #[error("{0}")]
+    Source(Box<Self>),
 }
 
 pub(super) type Answered = Result<Told, Fault>;
@@ -174,6 +178,30 @@ impl Fault {
     /// The server answered, but not what it was asked.
     pub(super) fn unfit() -> Self {
         Self::other("the server's answer does not fit the request")
+    }
+
+    /// The same as what this end says. Channels are nobody's.
+    pub(super) fn at(self, at: At) -> Self {
+        match (at, self) {
+            (At::Source, fault) if !fault.has_its_end() => Self::Source(Box::new(fault)),
+            (_, fault) => fault,
+        }
+    }
+
+    fn has_its_end(&self) -> bool {
+        matches!(
+            self,
+            Self::Lost(_) | Self::Broken(_) | Self::Changed(..) | Self::Differs | Self::Source(_)
+        )
+    }
+
+    /// At which end it is.
+    pub(super) fn end(&self) -> At {
+        match self {
+            Self::Source(_) => At::Source,
+            Self::Changed(at, _) => *at,
+            _ => At::Target,
+        }
     }
 
     /// Whether it is for want of rights.
@@ -210,7 +238,9 @@ impl From<sftp::client::Error> for Fault {
         match &error {
             E::Ended(_) => Self::Lost(error.to_string()),
             E::Server(_) => Self::Broken(error.to_string()),
-            E::Shrunk { .. } => Self::Changed("the source got shorter while it was copied"),
+            E::Shrunk { .. } => {
+                Self::Changed(At::Source, "the source got shorter while it was copied")
+            }
             E::Local(_, why) => Self::from(io::Error::new(why.kind(), words(why))),
             E::Status { code: Status::NoSuchFile, .. } => Self::Missing,
             E::Status { code: Status::Eof, .. } => Self::End,

@@ -15,7 +15,6 @@ use super::lane::At;
 use super::local::{self, WORKABLE};
 use super::meta::{Kind, Meta, Setting};
 use super::names::{self, Listing};
-use super::plan;
 use super::queue::Entry;
 use super::side::{Answered, Ask, Fault, Open, Told};
 use super::xattrs;
@@ -155,8 +154,8 @@ impl<'c, 'a> Walk<'c, 'a> {
     pub(super) fn run(mut self, roots: Vec<Root>) -> Control<'c> {
         self.taken.repeats |= self.copying.options.list.is_some() || overlap(&roots);
         for root in roots {
-            let host = if self.control.ends.source.is_remote() { self.host } else { "" };
-            self.taken.sources.push(plan::shown(host, &root.from));
+            let name = self.copying.naming.name(At::Source, &root.from);
+            self.taken.sources.push(crate::shown(&name));
             self.root(root);
             self.go();
             if self.control.over().is_some() {
@@ -279,12 +278,16 @@ impl<'c, 'a> Walk<'c, 'a> {
                 directory.at.fresh = true;
                 self.make(directory);
             }
-            (Step::There(directory), Ok(_)) => self.fault(&directory.at.to, IN_THE_WAY),
+            (Step::There(directory), Ok(_)) => {
+                self.copying.fault(At::Target, &directory.at.to, &Fault::other(IN_THE_WAY))
+            }
             (Step::There(directory), Err(Fault::Missing)) => {
                 let fault = unmade(&directory.refused.unwrap_or(Fault::Missing));
-                self.copying.fault(&directory.at.to, &fault);
+                self.copying.fault(At::Target, &directory.at.to, &fault);
             }
-            (Step::There(directory), Err(fault)) => self.copying.fault(&directory.at.to, &fault),
+            (Step::There(directory), Err(fault)) => {
+                self.copying.fault(At::Target, &directory.at.to, &fault)
+            }
             (Step::Opened(mut directory), Ok(Told::Open(open))) => {
                 if self.wants_xattrs() {
                     let told = Step::XattrsTold(directory.at.to.clone());
@@ -301,11 +304,11 @@ impl<'c, 'a> Walk<'c, 'a> {
             }
             (Step::Opened(directory) | Step::Listed(directory), other) => {
                 let fault = other.err().unwrap_or_else(Fault::unfit);
-                self.copying.fault(&directory.at.from, &fault);
+                self.copying.fault(At::Source, &directory.at.from, &fault);
             }
             (Step::Followed(at), Ok(Told::Meta(meta))) => self.known(at, meta),
             (Step::Followed(at), answer) => {
-                self.copying.fault(&at.from, &answer.err().unwrap_or(Fault::Missing));
+                self.copying.fault(At::Source, &at.from, &answer.err().unwrap_or(Fault::Missing));
             }
             (Step::XattrsTold(to), answer) => self.note_xattrs(to, answer),
             (Step::Closed, _) => {}
@@ -343,12 +346,14 @@ impl<'c, 'a> Walk<'c, 'a> {
             self.note_xattrs(directory.at.to.clone(), told);
         }
         match std::fs::read_dir(local::path(&directory.at.from)) {
-            Err(error) => self.copying.fault(&directory.at.from, &Fault::from(error)),
+            Err(error) => self.copying.fault(At::Source, &directory.at.from, &Fault::from(error)),
             Ok(names) => {
                 for name in names {
                     match name {
                         Ok(name) => self.local_name(&mut directory, name.file_name().as_bytes()),
-                        Err(error) => self.copying.fault(&directory.at.from, &Fault::from(error)),
+                        Err(error) => {
+                            self.copying.fault(At::Source, &directory.at.from, &Fault::from(error))
+                        }
                     }
                 }
             }
@@ -372,14 +377,14 @@ impl<'c, 'a> Walk<'c, 'a> {
         let from = names::join(&directory.at.from, name);
         match local::stat(&from, false) {
             Ok(meta) => self.name(directory, name, meta),
-            Err(error) => self.copying.fault(&from, &Fault::from(error)),
+            Err(error) => self.copying.fault(At::Source, &from, &Fault::from(error)),
         }
     }
 
     fn more(&mut self, directory: Directory) {
         match directory.open.clone() {
             Some(open) => self.ask(At::Source, Ask::Readdir(open), Step::Listed(directory)),
-            None => self.copying.fault(&directory.at.from, &Fault::Missing),
+            None => self.copying.fault(At::Source, &directory.at.from, &Fault::Missing),
         }
     }
 
@@ -405,7 +410,11 @@ impl<'c, 'a> Walk<'c, 'a> {
                 Err(names::BadName::Twice) if directory.again => {}
                 Err(bad) => {
                     // Nothing else that it says of this directory is believed.
-                    self.copying.fault(&directory.at.from, &Fault::other(bad.to_string()));
+                    self.copying.fault(
+                        At::Source,
+                        &directory.at.from,
+                        &Fault::other(bad.to_string()),
+                    );
                     return self.close(directory);
                 }
             }
@@ -443,7 +452,7 @@ impl<'c, 'a> Walk<'c, 'a> {
         }
         match local::stat(&at.from, true) {
             Ok(meta) => self.known(at, meta),
-            Err(error) => self.copying.fault(&at.from, &Fault::from(error)),
+            Err(error) => self.copying.fault(At::Source, &at.from, &Fault::from(error)),
         }
     }
 
@@ -512,8 +521,9 @@ impl<'c, 'a> Walk<'c, 'a> {
         }
     }
 
+    /// Of a source.
     fn fault(&self, path: &[u8], why: &str) {
-        self.copying.fault(path, &Fault::other(why));
+        self.copying.fault(At::Source, path, &Fault::other(why));
     }
 }
 

@@ -153,7 +153,10 @@ impl Lane<'_> {
             }
             Ok(Told::Done) if within => span.done.add(range.clone()),
             Ok(_) => {
-                return self.fail(id, Fault::Changed("the source got shorter while it was copied"));
+                return self.fail(
+                    id,
+                    Fault::Changed(At::Source, "the source got shorter while it was copied"),
+                );
             }
             Err(fault) => return self.fail(id, fault),
         }
@@ -204,9 +207,9 @@ fn at_home(from: &Disk, to: &Disk, piece: &Range<u64>, check: Check) -> Answered
     let mut bytes = vec![0; usize::try_from(piece.end - piece.start).unwrap_or_default()];
     match from.read_exact_at(&mut bytes, piece.start) {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            return Err(Fault::Changed("the source got shorter while it was copied"));
+            return Err(Fault::Changed(At::Source, "the source got shorter while it was copied"));
         }
-        other => other?,
+        other => other.map_err(|error| Fault::from(error).at(At::Source))?,
     }
     to.write_all_at(&bytes, piece.start)?;
     let hash = (check == Check::Blake3).then(|| *blake3::hash(&bytes).as_bytes());

@@ -50,7 +50,7 @@ impl Lane<'_> {
             let again = Entry { differs: true, ..entry.clone() };
             return self.copying.queue.back(again);
         }
-        if let (Fault::Changed(_), false) = (&fault, entry.reread) {
+        if let (Fault::Changed(..), false) = (&fault, entry.reread) {
             let mut again = File::new(Stage::New(entry.clone()));
             again.old = file.old;
             let id = self.add(again);
@@ -59,7 +59,7 @@ impl Lane<'_> {
                 None => self.restate(id),
             };
         }
-        let changed = matches!(fault, Fault::Changed(_));
+        let changed = matches!(fault, Fault::Changed(..));
         if self.may_be_full(&fault) {
             let mut full = File::new(Stage::New(entry.clone()));
             full.fault = Some(fault);

@@ -215,7 +215,9 @@ impl Lane<'_> {
         let whole = file.seen.1.is_none_or(|part| part.size == job.size);
         let fault = match file.fault.take() {
             Some(fault) => Some(fault),
-            None if !same => Some(Fault::Changed("the source changed while it was copied")),
+            None if !same => {
+                Some(Fault::Changed(At::Source, "the source changed while it was copied"))
+            }
             None if !whole => {
                 Some(Fault::other("the target has another size than what was written"))
             }
@@ -281,14 +283,15 @@ impl Lane<'_> {
         let Stage::New(entry) = file.stage else { return };
         match answer {
             Ok(Told::Meta(meta)) if meta.kind != entry.meta.kind => {
-                self.copying.failed(&entry, &Fault::other("the source became something else"));
+                let fault = Fault::other("the source became something else").at(At::Source);
+                self.copying.failed(&entry, &fault);
             }
             Ok(Told::Meta(meta)) => {
                 let again = Entry { meta, reread: true, left: None, fresh: false, ..entry };
                 self.copying.report().retries += 1;
                 self.copying.queue.back(again);
             }
-            Ok(_) => self.copying.failed(&entry, &Fault::Missing),
+            Ok(_) => self.copying.failed(&entry, &Fault::Missing.at(At::Source)),
             Err(fault) => self.copying.failed(&entry, &fault),
         }
     }

@@ -70,7 +70,7 @@ impl Lane<'_> {
         let entry = job.entry.clone();
         match job.fault().unwrap_or(Fault::Missing) {
             // It is found again by who begins anew.
-            Fault::Changed(_) if !entry.reread => self.copying.queue.back(entry),
+            Fault::Changed(..) if !entry.reread => self.copying.queue.back(entry),
             Fault::Differs => self.copying.queue.back(Entry { differs: true, ..entry }),
             fault => self.copying.failed(&entry, &fault),
         }

@@ -20,7 +20,7 @@ impl Lane<'_> {
         match (what, answer) {
             (What::LinkRead, Ok(Told::Names(names))) => {
                 let Some(name) = names.into_iter().next() else {
-                    return self.fail(id, Fault::other("a link that leads nowhere"));
+                    return self.fail(id, Fault::other("a link that leads nowhere").at(At::Source));
                 };
                 // What a run that broke off may have left.
                 self.ask(At::Target, Ask::Remove(link.clone()), id, What::Whatever);

@@ -42,7 +42,7 @@ use crate::observe::LaneId;
 use batch::{Batch, Begun};
 use file::{File, FileId, Stage};
 use proof::{Proof, Reading};
-use sftp::client::{Event, Flight};
+use sftp::client::{Error, Event, Flight};
 use span::Piece;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -127,6 +127,30 @@ enum What {
     BatchPut,
     BatchSeen,
     BatchGot,
+}
+
+impl What {
+    /// Which end is asked.
+    fn end(&self) -> At {
+        match self {
+            Self::SourceOpened
+            | Self::Mapped
+            | Self::UntoldRead
+            | Self::Passed(_)
+            | Self::SourceHashed { .. }
+            | Self::SourceKnown
+            | Self::SourceSeen
+            | Self::XattrsTold
+            | Self::XattrsNeeded
+            | Self::Restated
+            | Self::LinkRead
+            | Self::BatchGot => At::Source,
+            Self::ReadBack(_, at) | Self::Mend(mend::Asked::Open(at) | mend::Asked::Xattrs(at)) => {
+                *at
+            }
+            _ => At::Target,
+        }
+    }
 }
 
 pub(super) struct Lane<'a> {
@@ -293,13 +317,28 @@ impl<'a> Lane<'a> {
             None => self.ends.event(),
         };
         match event {
-            Event::Answer { token, answer } => self.answered(token, told(answer)),
+            Event::Answer { token, answer } => {
+                let here = matches!(answer, Err(Error::Local(..)));
+                let answer = told(answer).map_err(|fault| fault.at(self.end_of(token, here)));
+                self.answered(token, answer);
+            }
             Event::Unsent { token } => self.recall(token),
             Event::Room => {}
             Event::Ended(error) => self.lost = Some(Fault::from(error)),
         }
         if self.copying.limiter.is_some() {
             self.pump();
+        }
+    }
+
+    /// Which end an error is of. A move has both: what is not of a file `here` is the server's.
+    fn end_of(&self, token: u64, here: bool) -> At {
+        let down = self.ends.source.is_remote() && !self.ends.target.is_remote();
+        match self.asked.get(&token) {
+            Some((_, What::Moved(_))) if here == down => At::Target,
+            Some((_, What::Moved(_))) => At::Source,
+            Some((_, what)) => what.end(),
+            None => At::Target,
         }
     }
 
@@ -347,7 +386,7 @@ impl<'a> Lane<'a> {
     fn ask(&mut self, at: At, ask: Ask, file: FileId, what: What) {
         let token = self.token(file, what);
         if let Some(answer) = self.ends.side(at).ask(ask, token) {
-            self.answers.push_back((token, answer));
+            self.answers.push_back((token, answer.map_err(|fault| fault.at(at))));
         }
     }
 

@@ -59,7 +59,10 @@ impl Lane<'_> {
         match answer {
             Ok(Told::Meta(now)) if now.identity() == listed => {}
             Ok(_) => {
-                return self.fail(id, Fault::Changed("the source changed while it was copied"));
+                return self.fail(
+                    id,
+                    Fault::Changed(At::Source, "the source changed while it was copied"),
+                );
             }
             Err(fault) => return self.fail(id, fault),
         }

@@ -196,7 +196,7 @@ impl Lane<'_> {
         hashes: Result<Vec<(u64, Hash)>, Fault>,
     ) {
         match (hashes, self.span(id, span)) {
-            (Err(fault), _) => self.fail(id, fault),
+            (Err(fault), _) => self.fail(id, fault.at(at)),
             (Ok(hashes), Some(span)) => match at {
                 At::Source => span.source.extend(hashes),
                 At::Target => span.target.extend(hashes),
@@ -264,7 +264,8 @@ impl Lane<'_> {
         }
         if job.read_only && !again.is_empty() {
             // It was whole, and is not: it is made anew.
-            return self.fail(id, Fault::Changed("the part file is not what was written"));
+            return self
+                .fail(id, Fault::Changed(At::Target, "the part file is not what was written"));
         }
         again.iter().for_each(|piece| span.done.remove(piece));
         span.again = again.iter().map(|piece| piece.start).collect();
@@ -276,7 +277,8 @@ impl Lane<'_> {
         match again.is_empty() {
             true => self.settle(id, span_id),
             false if tries > TRIES => {
-                let fault = Fault::Changed("the target's content differs from the source's");
+                let fault =
+                    Fault::Changed(At::Target, "the target's content differs from the source's");
                 self.fail(id, fault);
             }
             false => self.moving.push_back(id),

@@ -6,7 +6,7 @@ use super::super::queue::{Entry, Left};
 use super::super::ranges::Ranges;
 use super::super::side::{Fault, Open, Side};
 use super::super::sums::{Question, Verdict};
-use super::{File, FileId, Lane, What};
+use super::{At, File, FileId, Lane, What};
 use std::sync::Arc;
 
 impl Lane<'_> {
@@ -36,7 +36,7 @@ impl Lane<'_> {
             }
             Some(Verdict::Differs) => {
                 let why = "the target's content differs from the source's";
-                self.failed(id, Fault::Changed(why));
+                self.failed(id, Fault::Changed(At::Target, why));
                 true
             }
             Some(Verdict::Unknown) => {

@@ -1,6 +1,7 @@
 //! A lane on this host, without a fleet.
 
 use super::super::local::{self, Below};
+use super::super::naming::Naming;
 use super::super::queue::Queue;
 use super::super::side::Side;
 use super::super::walk::Root;
@@ -19,6 +20,7 @@ fn copying<'a>(options: &'a Options, observer: &'a dyn Observer) -> Copying<'a> 
     Copying {
         options,
         observer,
+        naming: Naming::default(),
         started: Instant::now(),
         opened: OnceLock::new(),
         queue: Queue::default(),

@@ -33,7 +33,8 @@ impl Lane<'_> {
                 there.client.get(from, file.untold, len, Target::Bytes, Check::None, token);
             }
             (_, Some(Open::Local(from))) => {
-                self.answers.push_back((token, block_of(from, file.untold, len)));
+                let block = block_of(from, file.untold, len);
+                self.answers.push_back((token, block.map_err(|fault| fault.at(At::Source))));
             }
             _ => self.answers.push_back((token, Err(Fault::internal("a file is not open")))),
         }

@@ -9,6 +9,7 @@ use super::super::side::{Answered, Ask, Fault, Told};
 use super::{Found, IN_THE_WAY, Walk, unmade, xattrs_of};
 use crate::list::Wrong;
 use crate::observe::{Act, Event};
+use crate::report::{Failure, What};
 use std::collections::HashMap;
 
 impl Walk<'_, '_> {
@@ -16,7 +17,7 @@ impl Walk<'_, '_> {
         let Some(list) = &self.copying.options.list else { return };
         let names = match list.open() {
             Ok(names) => names,
-            Err(error) => return self.copying.fault(list.name(), &Fault::from(error)),
+            Err(error) => return self.unread(list.name(), error),
         };
         let mut made = HashMap::new();
         // F2: only what the user named may be a link to a directory.
@@ -29,10 +30,8 @@ impl Walk<'_, '_> {
             }
             match name {
                 Ok(name) => self.listed_name(&mut made, (from, to), &name),
-                Err(Wrong::Name(name, why)) => self.fault(&name, why),
-                Err(Wrong::Unread(error)) => {
-                    return self.copying.fault(list.name(), &Fault::from(error));
-                }
+                Err(Wrong::Name(name, why)) => self.listed_fault(from, &name, &Fault::other(why)),
+                Err(Wrong::Unread(error)) => return self.unread(list.name(), error),
             }
         }
     }
@@ -59,13 +58,14 @@ impl Walk<'_, '_> {
                         }
                         other => {
                             let fault = other.err().unwrap_or(Fault::Missing);
-                            return self.copying.fault(name, &fault);
+                            return self.listed_fault(root, name, &fault);
                         }
                     }
                 }
             };
             if !is_there {
-                return self.fault(name, "the directory that it belongs into is not there");
+                let fault = Fault::other("the directory that it belongs into is not there");
+                return self.listed_fault(root, name, &fault);
             }
         }
         let (from, to) = (names::join(root, name), names::join(target, name));
@@ -85,8 +85,20 @@ impl Walk<'_, '_> {
                 self.go();
             }
             Ok(Told::Meta(meta)) => self.known(at, meta),
-            other => self.copying.fault(name, &other.err().unwrap_or(Fault::Missing)),
+            other => self.listed_fault(root, name, &other.err().unwrap_or(Fault::Missing)),
         }
+    }
+
+    /// A name of the list, below the source, that cannot be copied.
+    fn listed_fault(&self, root: &[u8], name: &[u8], fault: &Fault) {
+        let from = names::join(root, name);
+        self.copying.fault_about(name, (At::Source, &from), fault);
+    }
+
+    /// The list itself is on this host, whatever the source.
+    fn unread(&self, list: &[u8], error: std::io::Error) {
+        let (what, why) = (What::Path(list.to_vec()), Fault::from(error).to_string());
+        self.copying.tell(Failure { what, name: None, why });
     }
 
     /// Makes a directory that leads to listed names, once; whether it is there. `look` is how to see
@@ -140,7 +152,7 @@ impl Walk<'_, '_> {
             Ok(_) => Fault::other(IN_THE_WAY),
             Err(fault) => fault,
         };
-        self.copying.fault(to, &fault);
+        self.copying.fault(At::Target, to, &fault);
         false
     }
 
@@ -158,7 +170,7 @@ impl Walk<'_, '_> {
             Err(Fault::Missing) => unmade(&refused),
             Err(fault) => fault,
         };
-        self.copying.fault(to, &fault);
+        self.copying.fault(At::Target, to, &fault);
         false
     }
 
