@@ -4,6 +4,7 @@
 use copy::report::{Failure, What};
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
+use wire::text::words;
 
 static FAILED: OnceLock<io::Error> = OnceLock::new();
 
@@ -20,6 +21,6 @@ pub(crate) fn line(text: &str) {
 
 /// What was not written, if anything.
 pub(crate) fn failure() -> Option<Failure> {
-    let why = copy::words(FAILED.get()?);
+    let why = words(FAILED.get()?);
     Some(Failure { what: What::Path(b"standard output".to_vec()), name: None, why })
 }

@@ -117,6 +117,23 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// A host that cannot be reached, or was lost: one of `hosts`, the first unless the cause tells.
+    /// Its name is said once, though the cause may begin with it; then with the user, if that is told.
+    pub(crate) fn of_host(hosts: &[&str], why: String) -> Self {
+        let bare = |name: &str| name.rsplit('@').next().unwrap_or_default().to_owned();
+        let (about, rest) = why.split_once(": ").unwrap_or_default();
+        let is_told = |host: &&&str| about.split(' ').any(|word| bare(word) == bare(host));
+        let host = hosts.iter().find(is_told).or(hosts.first()).copied().unwrap_or_default();
+        let what = What::Host(host.to_owned());
+        match !about.is_empty() && bare(about) == bare(host) {
+            true => {
+                let name = about.contains('@').then(|| about.into());
+                Self { what, name, why: rest.to_owned() }
+            }
+            false => Self { what, name: None, why },
+        }
+    }
+
     /// What it is about, in the user's words.
     #[must_use]
     pub fn name(&self) -> &[u8] {
@@ -160,6 +177,29 @@ mod tests {
         assert_eq!(ended(&[]).exit_code(), 0);
         assert_eq!(ended(std::slice::from_ref(&path)).exit_code(), 1);
         assert_eq!(ended(&[path, host]).exit_code(), 255);
+    }
+
+    #[test]
+    fn a_host_is_named_once() {
+        for (host, why, want) in [
+            ("h", "h: host key: no", "h: host key: no"),
+            ("me@h", "h: host key: no", "me@h: host key: no"),
+            ("h", "me@h: permission denied", "me@h: permission denied"),
+            ("me@::1", "::1: host key: no", "me@::1: host key: no"),
+            ("h", "connect to host h port 1: no", "h: connect to host h port 1: no"),
+            ("h", "gone", "h: gone"),
+        ] {
+            assert_eq!(Failure::of_host(&[host], why.to_owned()).to_string(), want);
+        }
+        for (why, want) in [
+            ("two: host key: no", "two: host key: no"),
+            ("connect to host two port 1: no", "two: connect to host two port 1: no"),
+            ("one: host key: no", "me@one: host key: no"),
+            ("gone", "me@one: gone"),
+        ] {
+            assert_eq!(Failure::of_host(&["me@one", "two"], why.to_owned()).to_string(), want);
+        }
+        assert_eq!(Failure::of_host(&[], "gone".to_owned()).why, "gone");
     }
 
     #[test]

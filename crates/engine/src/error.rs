@@ -2,6 +2,7 @@
 
 use std::io;
 use wire::msg::Disconnect;
+use wire::text::words;
 
 /// Errors of a running connection.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +36,7 @@ pub enum Error {
     #[error("the sending key is worn out: 2^32 packets without a key exchange")]
     WornOut,
     /// The operating system refused: what we did, and why not.
-    #[error("{0}: {1}")]
+    #[error("{}: {}", .0, words(.1))]
     Local(&'static str, io::Error),
 }
 

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::time::Duration;
+use wire::text::words;
 
 /// Errors of connecting and logging in.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The name has no address.
-    #[error("could not resolve hostname {host}: {why}")]
+    #[error("could not resolve hostname {host}: {}", words(why))]
     Resolve {
         /// The name.
         host: String,
@@ -15,7 +16,7 @@ pub enum Error {
         why: io::Error,
     },
     /// No address answered.
-    #[error("connect to host {host} port {port}: {why}")]
+    #[error("connect to host {host} port {port}: {}", words(why))]
     Connect {
         /// The name.
         host: String,
@@ -25,7 +26,7 @@ pub enum Error {
         why: io::Error,
     },
     /// A socket option that the user asked for does not work here.
-    #[error("{option}: {why}")]
+    #[error("{option}: {}", words(why))]
     Option {
         /// The keyword.
         option: &'static str,
@@ -33,7 +34,7 @@ pub enum Error {
         why: io::Error,
     },
     /// The ProxyCommand did not start.
-    #[error("proxy command: {0}")]
+    #[error("proxy command: {}", words(.0))]
     Proxy(io::Error),
     /// ProxyJump would lead nowhere.
     #[error("ProxyJump: {0}")]

@@ -5,8 +5,10 @@ use conf::{Client, StrictHostKeyChecking as Strict};
 use keys::known_hosts::{self, HostName, Known, KnownHosts, Verdict};
 use keys::{PublicKey, SigAlg};
 use proto::HostTrust;
+use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
+use wire::text::words;
 
 /// What is known of the host, and what to do about what is not.
 pub(crate) struct Trust {
@@ -76,15 +78,31 @@ impl Trust {
             };
             format!("no {kind} host key is known for {name}, {why}{certificates}")
         };
+        let unasked = |why: &str| {
+            let print = key.fingerprint();
+            refused(&format!(
+                "{why}: it shows {print}; if that is the host's, accept it with -o \
+                 StrictHostKeyChecking=accept-new"
+            ))
+        };
         match self.strict {
             Strict::Yes => Err(refused("and StrictHostKeyChecking is yes")),
             Strict::AcceptNew | Strict::No => self.note(key),
-            Strict::Ask if self.batch => Err(refused("and BatchMode forbids to ask")),
-            Strict::Ask => self.ask(key, &kind),
+            Strict::Ask if self.batch => Err(unasked("and BatchMode forbids to ask")),
+            Strict::Ask => match self.ask(key, &kind) {
+                // open(2) of /dev/tty where no terminal controls the process.
+                Err(why) if why.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+                    Err(unasked("and there is no terminal to ask on"))
+                }
+                Err(why) => Err(unasked(&format!("and nobody to ask ({})", words(&why)))),
+                Ok(true) => self.note(key),
+                Ok(false) => Err("not confirmed".to_owned()),
+            },
         }
     }
 
-    fn ask(&self, key: &PublicKey, kind: &str) -> Result<(), String> {
+    /// Whether the user says that it is the host's.
+    fn ask(&self, key: &PublicKey, kind: &str) -> io::Result<bool> {
         let name = self.host.name();
         let print = key.fingerprint();
         let mut question = format!(
@@ -94,12 +112,11 @@ impl Trust {
              Are you sure you want to continue connecting (yes/no/[fingerprint])? "
         );
         loop {
-            let answer = prompt::ask(&question)
-                .map_err(|e| format!("unknown host {name}, and nobody to ask: {e}"))?;
+            let answer = prompt::ask(&question)?;
             match answer.to_lowercase().as_str() {
-                "yes" => return self.note(key),
-                "no" => return Err("not confirmed".to_owned()),
-                _ if answer == print => return self.note(key),
+                "yes" => return Ok(true),
+                "no" => return Ok(false),
+                _ if answer == print => return Ok(true),
                 _ => question = "Please type 'yes', 'no' or the fingerprint: ".to_owned(),
             }
         }

@@ -28,6 +28,14 @@ pub fn visible_within(text: &str, most: usize) -> String {
     out
 }
 
+/// An error as the C library says it, without what Rust adds.
+#[must_use]
+pub fn words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.strip_prefix("failed to lookup address information: ").unwrap_or(text).to_owned()
+}
+
 fn is_plain(c: char) -> bool {
     c == ' ' || !(c.is_control() || c.is_whitespace() || is_invisible(c))
 }

@@ -243,7 +243,7 @@ impl Copying<'_> {
     pub(super) fn lost(&self, host: &str, why: String) {
         let known = |failure: &Failure| matches!(&failure.what, What::Host(name) if name == host);
         if !self.report().failures.iter().any(known) {
-            self.tell(Failure { what: What::Host(host.to_owned()), name: None, why });
+            self.tell(Failure::of_host(&[host], why));
         }
     }
 

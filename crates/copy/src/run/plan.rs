@@ -197,7 +197,8 @@ impl Leg {
             let name = Some(naming::of(&options.target, &path));
             Failure { what: What::Path(path), name, why: why.to_string() }
         };
-        let lost = lost_host;
+        let ends = [sources.first().and_then(Place::host), options.target.host()];
+        let hosts: Vec<&str> = ends.into_iter().flatten().map(|host| host.name.as_str()).collect();
         // Until its root is known, paths of a target stand for themselves.
         let bare = match &self.route.target {
             End::There(host, _) => End::There(host.clone(), Vec::new()),
@@ -206,7 +207,7 @@ impl Leg {
         let below = std::mem::replace(&mut self.route.target, bare);
         let (path, old, roots, ends) = std::thread::scope(|scope| {
             let mut control = Control::open(&self.route, slot)
-                .map_err(|trouble| lost(&self.host, trouble.words()))?;
+                .map_err(|trouble| Failure::of_host(&hosts, trouble.words()))?;
             // The first lanes' channels are opened in the round trip that the looks take.
             let route = &self.route;
             scope.spawn(move || slot.prepare(route, fleet::first_channels(options.lanes)));
@@ -235,7 +236,7 @@ impl Leg {
             };
             if let Some(why) = control.over() {
                 self.failures.clear();
-                return Err(lost(&self.host, why.to_owned()));
+                return Err(Failure::of_host(&hosts, why.to_owned()));
             }
             if let Some(own) = own {
                 let [own_name, name] = [&own, &path].map(|path| naming::of(&options.target, path));
@@ -354,12 +355,9 @@ fn distinct(naming: &Naming, roots: impl Iterator<Item = Root>) -> Result<Vec<Ro
 
 fn end(hosts: &mut Hosts<'_>, host: Option<&Arc<Host>>, here: End) -> Result<End, Failure> {
     let Some(host) = host else { return Ok(here) };
-    let found = hosts.get(host).map_err(|error| lost_host(&host.name, error.to_string()))?;
+    let found =
+        hosts.get(host).map_err(|error| Failure::of_host(&[&host.name], error.to_string()))?;
     Ok(End::There(found, Vec::new()))
-}
-
-fn lost_host(host: &str, why: String) -> Failure {
-    Failure { what: What::Host(host.to_owned()), name: None, why }
 }
 
 fn target_end(hosts: &mut Hosts<'_>, target: &Place) -> Result<End, Failure> {

@@ -291,7 +291,7 @@ impl Trouble {
     pub(super) fn failure(self, host: &str) -> Failure {
         match self {
             Self::Directory(root, why) => Failure { what: What::Path(root), name: None, why },
-            other => Failure { what: What::Host(host.to_owned()), name: None, why: other.words() },
+            other => Failure::of_host(&[host], other.words()),
         }
     }
 

@@ -9,7 +9,6 @@ use super::local::{self, Below};
 use super::meta::{Meta, Setting};
 use super::names;
 use super::xattrs;
-use crate::words;
 use sftp::client::{Answer, Client, Got, Sent, ServerFacts};
 use sftp::codec::{
     Attrs, Extended, GetFile, Handle, NANOSECONDS_WANTED, Name, OpenFlags, Pairs, PutFile,
@@ -22,6 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
+use wire::text::words;
 
 /// An open file.
 #[derive(Debug, Clone)]
