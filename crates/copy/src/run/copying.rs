@@ -62,6 +62,8 @@ pub(super) struct Late {
     /// Files that were under way at a server when its connection broke: their part files may still
     /// be there, or come to be.
     pub(super) orphaned: Vec<Vec<u8>>,
+    /// Files that are there though an earlier run has left part files of them.
+    pub(super) outlived: HashSet<Vec<u8>>,
 }
 
 impl Late {

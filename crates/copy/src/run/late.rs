@@ -31,7 +31,7 @@ pub(super) fn run(copying: &Copying<'_>, control: &mut Control<'_>) {
         false => hold_back(copying, control, &late),
     }
     sweep(copying, control, &late.orphaned);
-    clear(copying, control);
+    clear(copying, control, &late.outlived);
     keep_xattrs(copying, control, late.xattrs);
     set_directories(copying, control, late.directories, late.unlocked);
     copying.sync(&mut control.ends.target);
@@ -211,13 +211,16 @@ fn sweep(copying: &Copying<'_>, control: &mut Control<'_>, orphaned: &[Vec<u8>])
     }
 }
 
-/// Part files of earlier runs whose sources are no more: nobody else comes by there.
-fn clear(copying: &Copying<'_>, control: &mut Control<'_>) {
+/// Part files of earlier runs whose sources are no more, or whose files are there: nobody else comes
+/// by there.
+fn clear(copying: &Copying<'_>, control: &mut Control<'_>, outlived: &HashSet<Vec<u8>>) {
     let Some(journal) = &copying.journal else { return };
     let mut gone = Vec::new();
     for (from, to) in journal.abandoned() {
         // A source that is merely not among those of this run may be in the next one's.
-        if let Err(Fault::Missing) = control.call(At::Source, Ask::Lstat(from)) {
+        let is_gone = outlived.contains(&to)
+            || matches!(control.call(At::Source, Ask::Lstat(from)), Err(Fault::Missing));
+        if is_gone {
             gone.push(to);
         }
     }

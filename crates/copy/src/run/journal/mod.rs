@@ -111,6 +111,14 @@ impl Journal {
         (!self.tail().ended.contains(&hash)).then_some(part)
     }
 
+    /// Whether earlier runs have begun a part file of `path` that this one has not come by.
+    pub(super) fn has_part(&self, path: &[u8]) -> bool {
+        // Mostly there are none, and many files ask.
+        let hash = (!self.known.parts.is_empty()).then(|| hash(path));
+        let part = hash.and_then(|hash| Some((hash, self.known.parts.get(&hash)?)));
+        part.is_some_and(|(hash, part)| !part.in_place && !self.tail().taken.contains(&hash))
+    }
+
     /// What source and target were when `path` was finished.
     pub(super) fn finished(&self, path: &[u8]) -> Option<(Identity, Identity)> {
         self.known.finished.get(&hash(path)).copied()

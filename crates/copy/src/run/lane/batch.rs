@@ -78,6 +78,22 @@ impl Lane<'_> {
         }
     }
 
+    /// A part file of an earlier run, which was given other options: who comes by it copies the file
+    /// by itself.
+    fn has_part(&self, entry: &Entry) -> bool {
+        self.copying.journal.as_ref().is_some_and(|journal| journal.has_part(&entry.to))
+    }
+
+    /// Whether runs with other options would send the file among others: the server then names its
+    /// part files itself, and nobody comes by one of ours.
+    pub(super) fn is_for_batches(&self, entry: &Entry) -> bool {
+        let puts = match (&self.ends.source, &self.ends.target) {
+            (Side::Here, Side::There(there)) => there.has().put_files,
+            _ => false,
+        };
+        puts && entry.meta.kind == Kind::File && entry.meta.size <= SMALL
+    }
+
     /// Takes a batch from the queue if it begins with small files; a full one, unless the lane has
     /// nothing else to do.
     pub(super) fn begin_batch(&mut self) -> Begun {
@@ -99,6 +115,7 @@ impl Lane<'_> {
                 && entry.left.is_none()
                 && !entry.reread
                 && !entry.alone
+                && !self.has_part(entry)
                 && cost <= room;
             if fits {
                 room -= cost;

@@ -82,6 +82,7 @@ impl Lane<'_> {
 
     /// The content is there already: nothing is left to be done but, with `-p`, its attributes.
     pub(super) fn there(&mut self, id: FileId) {
+        self.note_outlived(id);
         let is_file = |file: &File| file.entry().meta.kind == Kind::File;
         if self.copying.options.preserve && self.files.get(&id).is_some_and(is_file) {
             return self.mend(id);
@@ -90,6 +91,15 @@ impl Lane<'_> {
         match self.copying.options.dry_run {
             true => self.copying.would(file.entry(), Act::Skip),
             false => self.copying.finished(file.entry(), Outcome::Skipped, file.verified),
+        }
+    }
+
+    /// What an earlier run has begun of it is of no use any more.
+    fn note_outlived(&self, id: FileId) {
+        let Some(journal) = &self.copying.journal else { return };
+        let Some(file) = self.files.get(&id) else { return };
+        if journal.has_part(&file.entry().to) {
+            self.copying.late().outlived.insert(file.entry().to.clone());
         }
     }
 
@@ -176,6 +186,9 @@ impl Lane<'_> {
             return None;
         }
         let part = self.copying.journal.as_ref()?.part(&entry.to, &entry.meta.identity())?;
+        if part.done.is_empty() && !part.ready {
+            return None;
+        }
         // What was written under the one name says nothing about what is under the other.
         let same = part.in_place == (way == Way::InPlace);
         let all = || Ranges::of(0..entry.meta.size);
@@ -214,6 +227,7 @@ impl Lane<'_> {
         {
             return self.fail(id, fault);
         }
+        self.note_ahead(id);
         self.ask_for(At::Source, Ask::Open(from), id, What::SourceOpened);
         self.ask_for(At::Target, open, id, What::TargetOpened);
     }
@@ -230,6 +244,7 @@ impl Lane<'_> {
                 if let Some(file) = self.files.get_mut(&id) {
                     file.read_only = false;
                 }
+                self.note_ahead(id);
                 return self.ask_for(At::Target, Ask::Create(to), id, What::TargetOpened);
             }
             // A map that cannot be is none: all of the file counts.
@@ -398,19 +413,33 @@ impl Lane<'_> {
 
     /// Large files, and those that wait for their names, are noted when they begin.
     fn noted(&self, file: &File, size: u64, done: &Ranges) -> Option<Number> {
-        let entry = file.entry();
         let worth = size > self.block || self.copying.options.delay_updates;
         if !worth || file.untold > 0 || !self.way(file).is_resumable() {
             return None;
         }
+        self.copying.journal.as_ref()?.begin(&self.part(file, done.clone())).ok()
+    }
+
+    /// A small file is noted before it has a part file: only so the next run comes by that, if it
+    /// sends small files together.
+    fn note_ahead(&self, id: FileId) {
+        let Some(file) = self.files.get(&id) else { return };
+        if self.way(file) == Way::Part && self.is_for_batches(file.entry()) {
+            let part = self.part(file, Ranges::default());
+            self.copying.note(|journal| journal.begin(&part).map(drop));
+        }
+    }
+
+    /// A file for the journal, of which `done` is there.
+    fn part(&self, file: &File, done: Ranges) -> Part {
+        let entry = file.entry();
         let from = match self.ends.source {
             Side::Here => absolute(&entry.from),
             _ => entry.from.clone(),
         };
         let paths = (from, entry.to.clone());
         let (source, in_place) = (entry.meta.identity(), self.is_in_place(file));
-        let part = Part { source, in_place, done: done.clone(), ready: false, paths };
-        self.copying.journal.as_ref()?.begin(&part).ok()
+        Part { source, in_place, done, ready: false, paths }
     }
 }
 
