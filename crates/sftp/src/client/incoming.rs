@@ -17,9 +17,14 @@ use crate::codec::{
 };
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use wire::text::visible_within;
 
 /// Length and type of a packet.
 const FRONT: usize = 5;
+
+/// Bytes of a text in place of an introduction that are looked at, and that are told.
+const TEXT: usize = 1024;
+const SHOWN: usize = 200;
 
 /// Most crumbs in answer to one get.
 const CRUMBS: u32 = 64;
@@ -101,7 +106,10 @@ impl Incoming {
 
     fn step(&mut self, pieces: &mut Pieces<'_, '_>) -> Result<(), Error> {
         match std::mem::replace(&mut self.expects, Expects::Front) {
-            Expects::Front if pieces.gather(&mut self.front, FRONT) => self.front(),
+            Expects::Front if pieces.gather(&mut self.front, FRONT) => {
+                self.no_text(pieces)?;
+                self.front()
+            }
             Expects::Front => Ok(()),
             Expects::DataHead if pieces.gather(&mut self.front, DATA_HEAD) => self.data_head(),
             Expects::DataHead => self.go_on(Expects::DataHead),
@@ -114,6 +122,24 @@ impl Incoming {
     fn go_on(&mut self, expects: Expects) -> Result<(), Error> {
         self.expects = expects;
         Ok(())
+    }
+
+    /// The login scripts of some accounts print something in every session, where the server's
+    /// introduction should be: the user knows best by its words whose they are.
+    fn no_text(&mut self, pieces: &mut Pieces<'_, '_>) -> Result<(), Error> {
+        let begins = matches!(self.hello, Hi::Version);
+        let length = self.front.first_chunk::<4>().map(|length| codec::packet_length(*length));
+        if !begins || !matches!(length, Some(Err(_))) || text(&self.front).is_empty() {
+            return Ok(());
+        }
+        pieces.gather(&mut self.front, TEXT);
+        let said = text(&self.front);
+        let line = said.lines().map(str::trim).find(|line| !line.is_empty());
+        let line = visible_within(line.unwrap_or_default(), SHOWN);
+        Err(Error::Server(format!(
+            "it begins with text, \"{line}\"; login scripts there, such as ~/.bashrc, must print \
+             nothing in sessions without a terminal"
+        )))
     }
 
     /// Length and type are there.
@@ -310,6 +336,13 @@ fn checked(mut get: Box<Get>, len: u32) -> Result<Box<Get>, Error> {
         return Err(Error::Server(format!("more than {CRUMBS} crumbs in answer to one READ")));
     }
     Ok(get)
+}
+
+/// What `bytes` begin with that people could read.
+fn text(bytes: &[u8]) -> &str {
+    let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let is_control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x1b');
+    text.split(is_control).next().unwrap_or_default()
 }
 
 /// The reply if it may answer; a status that says no is an error.

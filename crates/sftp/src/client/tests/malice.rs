@@ -231,3 +231,28 @@ proptest! {
         prop_assert_eq!(tokens, [0, 1, 2, 3]);
     }
 }
+
+/// What a login script prints comes before the server's own first word.
+#[test]
+fn text_in_place_of_an_introduction_is_told_with_what_to_do() {
+    for (bytes, told) in [
+        (&b"hello\n\0\0\0\x05\x02\0\0\0\x03"[..], "\"hello\""),
+        (b"a\n\0\0\0\x05\x02\0\0\0\x03", "\"a\""),
+        (b"\n\n \xc3\xbcber \r\nmore\n", "\"\u{fc}ber\""),
+        (b"\x1b[1mred\n", "\"\\u{1b}[1mred\""),
+        (b"\n\0\0\0\x05\x02\0\0\0\x03", "\"\""),
+    ] {
+        let mut wire = Wire::silent();
+        let why = wire.say(bytes).unwrap_err().to_string();
+        assert!(why.contains(told) && why.contains("~/.bashrc"), "{why}");
+    }
+    for bytes in [&b"\xff\xff\xff\xff\xff"[..], b"\0\0\0\0\0", b"\x01\x02\x03\x04\x05"] {
+        let mut wire = Wire::silent();
+        let why = wire.say(bytes).unwrap_err().to_string();
+        assert!(why.contains("malformed packet length"), "{why}");
+    }
+    let mut wire = Wire::silent();
+    let long = [b'x'; 5000];
+    let why = wire.say(&long).unwrap_err().to_string();
+    assert!(why.len() < 400, "{why}");
+}
