@@ -35,6 +35,7 @@ mod climb;
 mod control;
 mod copying;
 mod cpu;
+mod fault;
 mod find;
 mod fleet;
 mod glob;
