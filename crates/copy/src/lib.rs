@@ -25,4 +25,3 @@ pub use observe::{Event, Observer};
 pub use options::Options;
 pub use report::Report;
 pub use run::{Copies, RETRIES, Retries, run, run_with_state, state_directory};
-pub use sftp::words;

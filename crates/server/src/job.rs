@@ -151,7 +151,7 @@ pub(crate) fn command(script: &Script, facts: &Facts<'_>) -> Ready {
 
 /// In sshd's words.
 fn no_home(home: &Path, error: &io::Error) -> String {
-    let why = sftp::words(error);
+    let why = wire::text::words(error);
     let home = visible_within(&home.to_string_lossy(), MAX_HOME);
     format!("Could not chdir to home directory {home}: {why}\n")
 }

@@ -4,6 +4,7 @@ use crate::escape::shown;
 use sftp::client::Error;
 use sftp::codec::Status;
 use std::io;
+use wire::text::words;
 
 /// A command that did not do what it was asked.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Failure {
 
     /// A call of the local system about something failed: `what: why`.
     pub(crate) fn local(what: impl std::fmt::Display, error: &io::Error) -> Self {
-        Self::Because(format!("{what}: {}", strerror(error)))
+        Self::Because(format!("{what}: {}", words(error)))
     }
 
     /// Says why, if that was not said yet. Only the loss of the server is handed on.
@@ -53,16 +54,8 @@ fn reason(error: &Error) -> String {
             Status::Failure | Status::Other(_) if !text.is_empty() => shown(text.as_bytes()),
             code => code.text().to_owned(),
         },
-        Error::Local(_, why) => strerror(why),
+        Error::Local(_, why) => words(why),
         other => shown(other.to_string().as_bytes()),
-    }
-}
-
-/// The system's words for an error, without the number.
-pub(crate) fn strerror(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(_) => sftp::words(error),
-        None => error.to_string(),
     }
 }
 

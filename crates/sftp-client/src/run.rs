@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::command::{self, Command, Line};
 use crate::connect;
 use crate::escape::shown;
-use crate::failure::{Failure, Result, strerror};
+use crate::failure::{Failure, Result};
 use crate::files::Files;
 use crate::interactive::Dialogue;
 use crate::interrupt::Interrupts;
@@ -20,6 +20,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
+use wire::text::words;
 
 /// Exit code of what ends the program by itself: sftp(1)'s.
 const FATAL: u8 = 255;
@@ -74,8 +75,7 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     if path == "-" {
         return Ok(Box::new(std::io::stdin().lock()));
     }
-    let unreadable =
-        |error| Failure::Because(format!("{} ({}).", strerror(&error), path.display()));
+    let unreadable = |error| Failure::Because(format!("{} ({}).", words(&error), path.display()));
     let file = File::open(path).map_err(unreadable)?;
     match file.metadata().map_err(unreadable)?.is_dir() {
         true => Err(unreadable(nix::errno::Errno::EISDIR.into())),

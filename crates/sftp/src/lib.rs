@@ -12,11 +12,9 @@ pub mod longname;
 mod part;
 pub mod server;
 mod umask;
-mod words;
 pub mod xattrs;
 
 pub use close::{close, flush};
 pub use lease::open_regular;
 pub use part::part_name;
 pub use umask::umask;
-pub use words::words;

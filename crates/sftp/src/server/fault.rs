@@ -49,7 +49,7 @@ impl From<Errno> for Fault {
             Errno::NOSYS => Status::Unsupported,
             _ => Status::Failure,
         };
-        Self { code, text: crate::words(&errno.into()).into() }
+        Self { code, text: wire::text::words(&errno.into()).into() }
     }
 }
 
