@@ -75,6 +75,18 @@ fn a_line_names_a_file_with_its_host_and_directory() {
 }
 
 #[test]
+fn a_file_is_named_with_the_host_of_its_own_source() {
+    let lab = Lab::new();
+    for (directory, name) in [("here", "a"), ("there", "b"), ("elsewhere", "c")] {
+        fs::create_dir(lab.path(directory)).unwrap();
+        symlink("/proc/self/mem", lab.path(directory).join(name)).unwrap();
+    }
+    let sources = ["./here/a", "one:there/b", "two:elsewhere/c"];
+    let out = lhscp(&lab, &our_program(), &[&["-q"], &sources[..], &["."]].concat());
+    assert_eq!(named(&out), sources, "{out:?}");
+}
+
+#[test]
 fn what_is_not_there_is_named_as_it_was_given() {
     let lab = Lab::new();
     fs::write(lab.path("a"), "a").unwrap();

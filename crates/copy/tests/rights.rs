@@ -276,6 +276,22 @@ fn files_of_this_host_go_into_a_drop_box() {
     }
 }
 
+/// One that may be searched and not read, the other way round.
+#[test]
+fn a_directory_that_may_not_be_read_is_told_as_such() {
+    if !need::have(is_root(), "not root") {
+        return;
+    }
+    let lab = Lab::new();
+    let host = our_nobody(&lab);
+    fs::create_dir(lab.path("source")).unwrap();
+    fs::write(lab.path("source/x"), "x").unwrap();
+    set_mode(&lab.path("source"), 0o711);
+    let report = lab.copy(&options(there(&host, &lab.path("source")), here(&lab.path("target"))));
+    let why: Vec<_> = report.failures.iter().map(|failure| failure.why.as_str()).collect();
+    assert_eq!(why, ["Permission denied"]);
+}
+
 /// What a small file replaces is looked at without being read.
 #[test]
 fn f3_a_file_that_may_not_be_read_keeps_its_mode_too() {

@@ -183,7 +183,9 @@ fn the_command_line_is_that_of_sftp_server() {
     for name in ["open", "posix-rename", "users-groups-by-id", "put-files"] {
         assert!(requests.contains(&name), "{name}");
     }
-    for args in [&["-h"][..], &["-x"], &["-Q", "x"], &["-l", "loud"], &["word"]] {
+    // What scp's -D gives it.
+    assert_eq!(run(&["--", "host", "sftp"]), (Some(0), String::new(), String::new()));
+    for args in [&["-h"][..], &["-x"], &["-Q", "x"], &["-l", "loud"]] {
         let (code, _, usage) = run(args);
         assert_eq!(code, Some(1), "{args:?}");
         assert!(usage.contains("usage: lhsftp-server"), "{usage}");

@@ -94,13 +94,11 @@ fn timestamps((access, modification): (Time, Time)) -> Timestamps {
 /// A directory of this host that is written below, through one thread.
 pub(super) struct Below {
     root: OwnedFd,
-    /// What the user calls it.
-    name: Vec<u8>,
     /// The directory that was used last, and whether a name in it changed since it was synced.
     last: Option<(Vec<u8>, OwnedFd)>,
     changed: bool,
     fsync: bool,
-    /// Directories that may not be on the disk, and why. It is no fault of the file that is written
+    /// Directories below the root that may not be on the disk, and why. It is no fault of the file that is written
     /// next, somewhere else.
     unsynced: Vec<(Vec<u8>, io::Error)>,
 }
@@ -118,10 +116,10 @@ fn directory_by(open: impl Fn(OFlags) -> io::Result<OwnedFd>) -> io::Result<Owne
 impl Below {
     /// Follows links on the way to the root: that path is the user's own.
     pub(super) fn new(root: &[u8], fsync: bool) -> io::Result<Self> {
-        let name = if root.is_empty() { b".".to_vec() } else { root.to_vec() };
-        let open = |flags| rustix::fs::open(path(&name), flags, Mode::empty());
+        let root = if root.is_empty() { b"." } else { root };
+        let open = |flags| rustix::fs::open(path(root), flags, Mode::empty());
         let root = directory_by(|flags| open(flags).map_err(io::Error::from))?;
-        Ok(Self { root, name, last: None, changed: false, fsync, unsynced: Vec::new() })
+        Ok(Self { root, last: None, changed: false, fsync, unsynced: Vec::new() })
     }
 
     /// The directory that `at` is in, and its name there.
@@ -155,7 +153,6 @@ impl Below {
             // Nobody can see to it who may not read it.
             && errno != Errno::BADF
         {
-            let directory = if directory.is_empty() { &self.name } else { directory };
             self.unsynced.push((directory.clone(), errno.into()));
         }
         self.changed = false;

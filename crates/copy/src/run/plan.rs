@@ -260,13 +260,14 @@ impl Leg {
                 Err(why) => self.warning = Some(why),
             }
         }
-        self.name(options, (&path, old), roots)
+        self.name(options, sources.first(), (&path, old), roots)
     }
 
     /// scp's rule: into a directory, or under the target's own name.
     fn name(
         &mut self,
         options: &Options,
+        source: Option<&Place>,
         (path, old): (&[u8], Option<Meta>),
         roots: Vec<(Vec<u8>, Meta)>,
     ) -> Result<(), Failure> {
@@ -274,7 +275,7 @@ impl Leg {
         let file = roots.iter().find(|root| options.list.is_some() && !is_tree(root));
         if let Some((path, _)) = file {
             let why = "not a directory, as --files-from needs it".to_owned();
-            let name = options.sources.first().map(|source| naming::of(source, path));
+            let name = source.map(|source| naming::of(source, path));
             return Err(Failure { what: What::Path(path.clone()), name, why });
         }
         let is_directory = old.is_some_and(|old| old.kind == Kind::Directory);
@@ -326,7 +327,7 @@ impl Leg {
             };
             Root { from, to, meta }
         };
-        self.naming = Naming::new(options.sources.first(), &options.target, &self.route.target);
+        self.naming = Naming::new(source, &options.target, &self.route.target);
         self.roots = distinct(&self.naming, roots.into_iter().map(called))?;
         Ok(())
     }

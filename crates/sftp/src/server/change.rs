@@ -9,7 +9,7 @@ use super::queue::Shared;
 use crate::codec::{Attrs, Handle, OpenFlags, Reply, Status};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Permissions of a file or directory that comes without any, before the umask.
 const FILE: u32 = 0o666;
@@ -168,14 +168,22 @@ fn flag_names(flags: OpenFlags) -> String {
     set.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
 }
 
-/// The file that a directory's name means, from a descriptor of it. One that may be written to and
-/// not read (a drop box) is opened without the right to read: it can be all but listed and synced.
-pub(super) fn open_directory(from: impl AsFd, path: &[u8]) -> Result<std::os::fd::OwnedFd, Errno> {
-    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let from = if path.first() == Some(&b'/') { CWD } else { from.as_fd() };
-    let open = |how| rustix::fs::openat(from, path, flags | how, Mode::empty());
-    match open(OFlags::RDONLY) {
-        Err(Errno::ACCESS) => open(OFlags::PATH),
+/// A directory, to be listed.
+pub(super) fn open_directory(from: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    open_directory_by(OFlags::RDONLY, from, path)
+}
+
+/// A directory, to change what is in it. One that may be written to and not read (a drop box) is
+/// opened without the right to read: it can be all but listed and synced.
+pub(super) fn open_place(from: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    match open_directory_by(OFlags::RDONLY, &from, path) {
+        Err(Errno::ACCESS) => open_directory_by(OFlags::PATH, &from, path),
         opened => opened,
     }
+}
+
+fn open_directory_by(how: OFlags, from: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = how | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let from = if path.first() == Some(&b'/') { CWD } else { from.as_fd() };
+    rustix::fs::openat(from, path, flags, Mode::empty())
 }

@@ -4,7 +4,7 @@
 //! descriptor, and renamed: a reader sees nothing, the old file or the whole new one (R1).
 
 use super::attributes::{self, permissions};
-use super::change::{open_directory, shown};
+use super::change::{open_place, shown};
 use super::fault::Fault;
 use super::log::Level;
 use super::noreplace;
@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Directories kept open within a request.
 const DIRECTORIES: usize = 32;
+/// Files in a request: so many answers fit into a packet, whatever they say.
+const FILES: usize = 2_000;
 /// Bytes of a reply that are not contents: the packet's head, and per file status, attributes and
 /// lengths.
 const HEAD: usize = 64;
@@ -70,6 +72,9 @@ impl Directory {
 
 impl Shared {
     pub(super) fn put_files(&self, flags: PutFlags, files: &[PutFile]) -> Reply {
+        if files.len() > FILES {
+            return Fault::new(Status::Failure, "Too many files").reply();
+        }
         let mut outcomes = Vec::with_capacity(files.len());
         let mut directories = Vec::new();
         for (number, file) in files.iter().enumerate() {
@@ -96,7 +101,7 @@ impl Shared {
         let place = match directories.iter().position(|known| known.path == directory) {
             Some(place) => place,
             None => {
-                let fd = open_directory(&self.start, directory)?;
+                let fd = open_place(&self.start, directory)?;
                 directories.push(Directory { path: directory.to_vec(), fd, done: Vec::new() });
                 directories.len() - 1
             }

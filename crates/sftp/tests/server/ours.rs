@@ -37,6 +37,19 @@ fn files_are_put_with_their_attributes() {
     }
 }
 
+/// However short its request is, a reply is a packet.
+#[test]
+fn f6_answers_to_many_files_fit_into_a_packet() {
+    let mut peer = Peer::new("");
+    let files = |count| Extended::PutFiles {
+        flags: PutFlags::default(),
+        files: std::iter::repeat_with(|| file("", b"")).take(count).collect(),
+    };
+    assert!(peer.content(files(2_000)).len() < MAX_PACKET);
+    let reply = peer.call(Request::Extended(files(2_001)));
+    assert_eq!(code(&reply), Status::Failure);
+}
+
 /// Nothing, the old file or the new one: whatever goes wrong with a file, others are put, and
 /// nothing is left over.
 #[test]

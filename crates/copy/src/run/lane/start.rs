@@ -222,12 +222,12 @@ impl Lane<'_> {
         if let Some(file) = self.files.get_mut(&id) {
             file.read_only = matches!(open, Ask::Open(_));
         }
-        if matches!(open, Ask::Create(_))
-            && let Err(fault) = self.forget_part(id)
-        {
-            return self.fail(id, fault);
+        if matches!(open, Ask::Create(_)) {
+            if let Err(fault) = self.forget_part(id) {
+                return self.fail(id, fault);
+            }
+            self.note_ahead(id);
         }
-        self.note_ahead(id);
         self.ask_for(At::Source, Ask::Open(from), id, What::SourceOpened);
         self.ask_for(At::Target, open, id, What::TargetOpened);
     }
