@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a program may take. The longest takes two minutes on two cores.
-pub(super) const LIMIT: Duration = Duration::from_secs(480);
+/// How long a program may take. The longest takes seven minutes on two cores, beside others.
+pub(super) const LIMIT: Duration = Duration::from_secs(900);
 
 /// How a program ended.
 pub(super) struct Ended {
