@@ -151,13 +151,11 @@ impl Sink {
     /// Moves up to `len` bytes from the connection into the pipe; `None` while one of them is not
     /// ready, or there is no pipe.
     pub(crate) fn take_from(&mut self, connection: &Fd, len: usize) -> io::Result<Option<usize>> {
-        let moved = match &mut self.out {
-            Out::Pipe(inlet) if self.queue.is_empty() && inlet.inside() == 0 => {
-                inlet.take_from(connection, len)
-            }
-            _ => return Ok(None),
-        };
-        match moved {
+        if self.is_waiting() {
+            return Ok(None);
+        }
+        let Out::Pipe(inlet) = &mut self.out else { return Ok(None) };
+        match inlet.take_from(connection, len) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.give_up(error);
                 Ok(None)

@@ -98,8 +98,8 @@ pub(super) struct Below {
     last: Option<(Vec<u8>, OwnedFd)>,
     changed: bool,
     fsync: bool,
-    /// Directories below the root that may not be on the disk, and why. It is no fault of the file that is written
-    /// next, somewhere else.
+    /// Directories below the root that may not be on the disk, and why. It is no fault of the file
+    /// that is written next, somewhere else.
     unsynced: Vec<(Vec<u8>, io::Error)>,
 }
 
